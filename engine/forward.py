@@ -1,0 +1,37 @@
+"""What one launched forward computes: which tokens, and where each row reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from slotscope.instrument.event import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A prefill row leaves a checkpoint: the state after `tokens` tokens of its chunk goes to `slot`."""
+
+    row: int
+    tokens: int  # counted from the chunk's start; a multiple of the state chunk
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """One batch for the model. B rows, T = sum(lengths) new tokens, rows back to back.
+
+    Decode and verify have equal lengths; their last rows may be padding (slot 0, location 0).
+    """
+
+    kind: Kind
+    tokens: Tensor  # [T] int64
+    positions: Tensor  # [T] int64
+    lengths: list[int]  # [B] new tokens of each row
+    contexts: Tensor  # [B] int64, tokens of each row that are in KV and state already
+    locations: Tensor  # [T] int64, where each new token's K and V go in the KV pool; 0 = discard
+    table: Tensor  # [B, L] int64, location of each token of each row, the new ones included
+    slots: Tensor  # [B] int64, live slot of each row; 0 = pad row
+    scratch: Tensor | None = None  # [B] int64, verify: scratch row that takes the per-step states
+    tracks: tuple[Track, ...] = ()  # prefill only
