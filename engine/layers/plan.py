@@ -1,0 +1,85 @@
+"""What the layers of one forward share, worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from slotscope.instrument.event import Kind
+
+from ..forward import Forward, Track
+from .rotary import Angles, Rotary
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A prefill row, as host integers: its new tokens are start:end of the batch."""
+
+    start: int
+    end: int
+    slot: int
+    tracks: tuple[Track, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What some new tokens may look at: a rectangle of queries against one list of locations a row."""
+
+    locations: Tensor  # [rows, L] int64; beyond a row's end its first location, never stale memory
+    mask: Tensor  # [rows, 1, tokens a row, L] of the activations' dtype: 0, or -inf beyond the token
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A forward, and what follows from it for every layer."""
+
+    batch: Forward
+    angles: Angles
+    reaches: tuple[Reach, ...]  # prefill: one for each row; else one for the batch
+    rows: tuple[Row, ...]  # prefill only
+
+    @staticmethod
+    def of(batch: Forward, rotary: Rotary, dtype: torch.dtype) -> Plan:
+        """For activations of `dtype`."""
+        angles = rotary.angles(batch.positions, dtype)
+        if batch.kind is not Kind.PREFILL:
+            return Plan(batch, angles, (_reach(batch, dtype),), ())
+        return Plan(batch, angles, _prefill_reaches(batch, dtype), _rows(batch))
+
+
+def _reach(batch: Forward, dtype: torch.dtype) -> Reach:
+    """Rows of equal lengths: query d of a row sees its context and the new tokens up to d."""
+    rows, width = batch.table.shape
+    new = torch.arange(batch.tokens.shape[0] // rows, device=batch.table.device)
+    last = batch.contexts[:, None] + new  # [rows, tokens a row]
+    index = torch.arange(width, device=batch.table.device)
+    locations = torch.where(index <= last[:, -1:], batch.table, batch.table[:, :1])
+    return Reach(locations, _mask(index > last[..., None], dtype)[:, None])
+
+
+def _prefill_reaches(batch: Forward, dtype: torch.dtype) -> tuple[Reach, ...]:
+    """Rows of any lengths, one by one."""
+    reaches = []
+    for row, (context, new) in enumerate(zip(batch.contexts.tolist(), batch.lengths, strict=True)):
+        total = context + new
+        hidden = torch.ones(new, total, dtype=torch.bool, device=batch.table.device)
+        mask = _mask(hidden.triu(context + 1), dtype)
+        reaches.append(Reach(batch.table[row : row + 1, :total], mask[None, None]))
+    return tuple(reaches)
+
+
+def _mask(hidden: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
+        hidden, float("-inf")
+    )
+
+
+def _rows(batch: Forward) -> tuple[Row, ...]:
+    rows, start = [], 0
+    for number, (slot, new) in enumerate(zip(batch.slots.tolist(), batch.lengths, strict=True)):
+        tracks = tuple(track for track in batch.tracks if track.row == number)
+        rows.append(Row(start, start + new, slot, tracks))
+        start += new
+    return tuple(rows)

@@ -1,0 +1,43 @@
+"""Fixes of upstream bugs, each on a switch. All are on unless `--without-patch NAME` says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .config import ConfigError
+
+PATCHES: dict[str, str] = {
+    "lazy-finish-guard": "a finishing request keeps back a checkpoint that a verify wrote, or may yet write, in place",
+    "prefill-donation-guard": "a finished prefill keeps back a checkpoint that the verify in flight may write in place",
+    "no-evict-for-spare": "a spare slot, which is transient, never evicts a cached checkpoint",
+    "shared-commit": "every drafter commits through one helper; without it an NGRAM verify never commits",
+    "insert-depth-guard": "the tree refuses a state whose depth is not the depth of its node",
+    "checkpoint-grid": "extend leaves checkpoints at depths that a tree page can name",
+    "track-grid": "decode leaves checkpoints at depths that a tree page can name",
+}
+"""Name and what it does while it is on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """Which fixes are off. Ask with `patches.on(name)`."""
+
+    off: frozenset[str] = frozenset()
+
+    @staticmethod
+    def without(names: Iterable[str]) -> Patches:
+        """All on but these. Raises ConfigError for a name that is none."""
+        off = frozenset(names)
+        if unknown := sorted(off - PATCHES.keys()):
+            raise ConfigError(
+                f"no patch is called {', '.join(unknown)}. "
+                f"The patches are: {', '.join(sorted(PATCHES))}."
+            )
+        return Patches(off)
+
+    def on(self, name: str) -> bool:
+        """Is this fix in force?"""
+        if name not in PATCHES:
+            raise KeyError(name)
+        return name not in self.off

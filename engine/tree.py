@@ -1,0 +1,245 @@
+"""RadixTree: which KV and which checkpoint belong to a prefix.
+
+An edge holds whole pages of tokens and their KV locations. A node may hold one checkpoint, the
+state after exactly `depth` tokens; only such nodes can be resumed from, so each leaf has one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Op, Outcome, Role
+
+from .pages import PagePool
+from .slots import Lease, Owner, SlotPool
+
+
+class TreeError(RuntimeError):
+    """The tree's structure or its locks are broken."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """The end of an edge. `depth` counts the tokens from the root through this edge."""
+
+    id: int
+    parent: Node | None
+    key: tuple[int, ...]
+    locations: list[int]
+    depth: int
+    children: dict[tuple[int, ...], Node] = field(default_factory=dict)  # by first page
+    checkpoint: Lease | None = None
+    locks: int = 0  # requests that need the KV up to here
+    pins: int = 0  # requests that resumed from, or published, this very node
+
+    @property
+    def path(self) -> Iterator[Node]:
+        """This node and all above it, the root left out."""
+        node = self
+        while node.parent is not None:
+            yield node
+            node = node.parent
+
+
+class RadixTree:
+    """One tree for each namespace (`extra_key`), all over the same pages and slots."""
+
+    def __init__(self, slots: SlotPool, pages: PagePool) -> None:
+        self._slots, self._pages, self._page = slots, pages, pages.page_size
+        self._ids = count(1)
+        self._roots: dict[str, Node] = {}
+        # Least recently used first. Only the node that was resumed from is refreshed: refreshing
+        # its ancestors would keep all states of a conversation together and evict others whole.
+        self._holders: OrderedDict[int, Node] = OrderedDict()
+        self._leaves: OrderedDict[int, Node] = OrderedDict()
+
+    def match(self, tokens: Sequence[int], extra_key: str = "") -> Node | None:
+        """The deepest node along `tokens` that can be resumed from. Changes only what is recent."""
+        best, node = None, self._roots.get(extra_key)
+        depth = 0
+        while node is not None:
+            child = node.children.get(tuple(tokens[depth : depth + self._page]))
+            if child is None or tuple(tokens[depth : child.depth]) != child.key:
+                break
+            node, depth = child, child.depth
+            if node.checkpoint is not None:
+                best = node
+        if best is not None:
+            self._touch(best)
+        return best
+
+    def insert(
+        self, tokens: Sequence[int], locations: Sequence[int], extra_key: str = ""
+    ) -> tuple[Node, int]:
+        """File KV under `tokens` (whole pages), splitting an edge where the two part.
+
+        Returns the node at the end, and how many tokens the tree had already: for those it keeps
+        its own locations, and the caller's are the caller's to free.
+        """
+        node = self._roots.setdefault(extra_key, Node(0, None, (), [], 0))
+        while node.depth < len(tokens):
+            child = node.children.get(tuple(tokens[node.depth : node.depth + self._page]))
+            if child is None:
+                return self._grow(node, tokens, locations), node.depth
+            shared = self._shared(child, tokens)
+            node = child if shared == len(child.key) else self._split(child, shared)
+        return node, node.depth
+
+    def hold(self, node: Node, lease: Lease) -> None:
+        """Give a node its checkpoint. The pool must name the node as the owner already."""
+        if node.checkpoint is not None:
+            raise TreeError(f"node {node.id} holds slot {node.checkpoint.slot} already.")
+        node.checkpoint = lease
+        self._touch(node)
+
+    def lock(self, node: Node, request: int) -> None:
+        """Keep the path and the node's checkpoint from eviction until `unlock`."""
+        node.pins += 1
+        for each in node.path:
+            each.locks += 1
+        probe.emit(Op.LOCK, node=node.id, request=request, label=node.depth)
+
+    def unlock(self, node: Node, request: int) -> None:
+        """Undo one `lock` of this node."""
+        if node.pins == 0:
+            raise TreeError(f"request {request} unlocked node {node.id}, which nobody has locked.")
+        node.pins -= 1
+        for each in node.path:
+            each.locks -= 1
+        probe.emit(Op.UNLOCK, node=node.id, request=request, label=node.depth)
+
+    def evict_checkpoint(self) -> bool:
+        """Free the least recently used slot that no request needs, or say that there is none."""
+        victim = next((node for node in self._holders.values() if not node.pins), None)
+        if victim is None:
+            return False
+        if victim.children:
+            self._drop_checkpoint(victim)
+            self._prune(victim)
+        else:
+            self._remove(victim)
+        return True
+
+    def evict_tokens(self, tokens: int) -> bool:
+        """Free least recently used leaves until `tokens` locations are free; False if they can't be."""
+        while self._pages.free_tokens < tokens:
+            victim = next((node for node in self._leaves.values() if not node.locks), None)
+            if victim is None:
+                return False
+            self._remove(victim)
+        return True
+
+    def clear(self) -> None:
+        """Evict everything. No request may hold a lock."""
+        if any(node.locks for node in self._nodes()):
+            raise TreeError("the cache was flushed while requests still lock parts of it.")
+        while self.evict_checkpoint():
+            pass
+        self._roots.clear()
+
+    def check(self) -> None:
+        """Raise TreeError if a leaf has no checkpoint, a depth is wrong, or a lock is below zero."""
+        for node in self._nodes():
+            parent = node.parent
+            assert parent is not None
+            wrong = (
+                (not node.children and node.checkpoint is None, "is a leaf without a checkpoint"),
+                (node.depth != parent.depth + len(node.key), "has another depth than its key"),
+                (len(node.key) != len(node.locations), "has keys without locations"),
+                (min(node.locks, node.pins) < 0, "was unlocked more often than locked"),
+                (node.locks > parent.locks > 0, "is locked more often than its parent"),
+            )
+            for bad, what in wrong:
+                if bad:
+                    raise TreeError(f"node {node.id} of depth {node.depth} {what}.")
+
+    def checkpoints(self) -> Iterator[Node]:
+        """All nodes that can be resumed from."""
+        return iter(self._holders.values())
+
+    def tokens_held(self) -> int:
+        """KV locations that belong to the tree."""
+        return sum(len(node.locations) for node in self._nodes())
+
+    def _nodes(self) -> Iterator[Node]:
+        stack = [child for root in self._roots.values() for child in root.children.values()]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(node.children.values())
+
+    def _touch(self, node: Node) -> None:
+        if node.checkpoint is not None:
+            self._holders[node.id] = node
+            self._holders.move_to_end(node.id)
+        if node.id in self._leaves:
+            self._leaves.move_to_end(node.id)
+
+    def _shared(self, child: Node, tokens: Sequence[int]) -> int:
+        """How many tokens of the child's edge agree with `tokens`, in whole pages."""
+        assert child.parent is not None
+        start, shared = child.parent.depth, 0
+        for mine, asked in zip(child.key, tokens[start:], strict=False):
+            if mine != asked:
+                break
+            shared += 1
+        return shared // self._page * self._page
+
+    def _grow(self, parent: Node, tokens: Sequence[int], locations: Sequence[int]) -> Node:
+        key = tuple(tokens[parent.depth :])
+        node = Node(next(self._ids), parent, key, list(locations[parent.depth :]), len(tokens))
+        parent.children[key[: self._page]] = node
+        self._leaves.pop(parent.id, None)
+        self._leaves[node.id] = node
+        return node
+
+    def _split(self, child: Node, shared: int) -> Node:
+        """Cut an edge in two. The checkpoint is a point: it stays with the lower node."""
+        parent = child.parent
+        assert parent is not None
+        key, locations = child.key, child.locations
+        upper = Node(
+            next(self._ids), parent, key[:shared], locations[:shared], parent.depth + shared
+        )
+        upper.locks = child.locks
+        parent.children[key[: self._page]] = upper
+        child.parent, child.key, child.locations = upper, key[shared:], locations[shared:]
+        upper.children[child.key[: self._page]] = child
+        probe.emit(Op.SPLIT, node=upper.id, label=upper.depth)
+        return upper
+
+    def _drop_checkpoint(self, node: Node) -> None:
+        lease = node.checkpoint
+        assert lease is not None
+        node.checkpoint = None
+        del self._holders[node.id]
+        probe.emit(Op.EVICT, slots=lease.slot, node=node.id, label=node.depth, role=Role.NODE)
+        self._slots.free(lease, Owner(node=node.id), Role.NODE)
+
+    def _remove(self, leaf: Node) -> None:
+        """Take a leaf out, its checkpoint and its pages, and what it leaves bare above it."""
+        if leaf.checkpoint is not None:
+            self._drop_checkpoint(leaf)
+        self._pages.free(leaf.locations)
+        parent = leaf.parent
+        assert parent is not None
+        del parent.children[leaf.key[: self._page]]
+        self._leaves.pop(leaf.id, None)
+        if parent.parent is not None and not parent.children:
+            self._leaves[parent.id] = parent
+            self._leaves.move_to_end(parent.id, last=False)
+            self._prune(parent)
+
+    def _prune(self, node: Node) -> None:
+        """A leaf that can't be resumed from is of no use to anybody."""
+        if not node.children and node.checkpoint is None and not node.locks:
+            self._remove(node)
+
+
+def outcome_of(match: Node | None) -> Outcome:
+    """How a match is told in the trace."""
+    return Outcome.MISS if match is None else Outcome.HIT
