@@ -1,0 +1,69 @@
+"""Depthwise causal convolution and SiLU in torch. Arguments: see `slotscope.kernels.conv`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def conv_update(
+    x: Tensor, state: Tensor, weight: Tensor, bias: Tensor | None, slots: Tensor
+) -> Tensor:
+    """See `slotscope.kernels.conv.conv_update`."""
+    live = slots.nonzero().flatten()
+    if len(live) < len(slots):
+        y = torch.zeros_like(x, memory_format=torch.contiguous_format)
+        y[live] = conv_update(x[live], state, weight, bias, slots[live])
+        return y
+    inputs = torch.cat((state.index_select(0, slots), x.unsqueeze(-1)), -1)  # [N, C, W]
+    state.index_copy_(0, slots, inputs[..., 1:])
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    y = (inputs.to(dtype) * weight).sum(-1)
+    if bias is not None:
+        y += bias
+    return functional.silu(y).to(x.dtype)
+
+
+def conv_verify(
+    x: Tensor,
+    state: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    slots: Tensor,
+    windows: Tensor,
+    rows: Tensor,
+) -> Tensor:
+    """See `slotscope.kernels.conv.conv_verify`."""
+    live = slots.nonzero().flatten()
+    if len(live) < len(slots):
+        y = torch.zeros_like(x, memory_format=torch.contiguous_format)
+        y[live] = conv_verify(x[live], state, weight, bias, slots[live], windows, rows[live])
+        return y
+    tokens, width = x.shape[1], state.shape[2]
+    inputs = torch.cat((state.index_select(0, slots).mT, x), 1)  # [N, W-1+D, C]
+    windows[rows, :tokens] = inputs.unfold(1, width, 1)[:, 1:]
+    return filtered(inputs, weight, bias)
+
+
+def conv_prefill(x: Tensor, initial: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """See `slotscope.kernels.conv.conv_prefill`; returns y alone."""
+    return filtered(torch.cat((initial.T, x)).unsqueeze(0), weight, bias).squeeze(0)
+
+
+def filtered(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """SiLU of the convolution, [N, W-1+T, C] to [N, T, C].
+
+    A sum of shifted inputs: no transposition to channels first, and fast in every dtype, where
+    torch's depthwise conv1d is slow in float64.
+    """
+    dtype = torch.promote_types(inputs.dtype, torch.float32)
+    taps = weight.shape[1]
+    tokens = inputs.shape[1] - taps + 1
+    wide, weight = inputs.to(dtype), weight.to(dtype)
+    y = wide[:, :tokens] * weight[:, 0]
+    for tap in range(1, taps):
+        y.addcmul_(wide[:, tap : tap + tokens], weight[:, tap])
+    if bias is not None:
+        y += bias
+    return functional.silu(y, inplace=True).to(inputs.dtype)
