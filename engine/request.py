@@ -66,6 +66,7 @@ class Request:
     sink: Callable[[Delta], None] = lambda _: None  # called on the engine's thread; must not block
     client_id: str = ""
     trace_parent: str = ""
+    extra_key: str = ""  # requests share cached prefixes only under an equal key
 
     # set by the scheduler
     output: list[int] = field(default_factory=list)

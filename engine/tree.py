@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from slotscope.instrument import probe
-from slotscope.instrument.event import Op, Outcome, Role
+from slotscope.instrument.event import Op, Role
 
 from .pages import PagePool
 from .slots import Lease, Owner, SlotPool
@@ -239,7 +239,3 @@ class RadixTree:
         if not node.children and node.checkpoint is None and not node.locks:
             self._remove(node)
 
-
-def outcome_of(match: Node | None) -> Outcome:
-    """How a match is told in the trace."""
-    return Outcome.MISS if match is None else Outcome.HIT

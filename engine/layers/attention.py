@@ -19,7 +19,9 @@ from .plan import Plan, Reach
 class Attention:
     """Grouped-query attention: norms on queries and keys, partial rotary, a sigmoid output gate."""
 
-    project: Tensor  # [(heads + 2 * kv heads + heads) * head size, hidden]: queries, keys, values, gates
+    project: (
+        Tensor  # [(heads + 2 * kv heads + heads) * head size, hidden]: queries, keys, values, gates
+    )
     bias: Tensor | None  # same rows
     norm: Norm  # of queries and keys, scale [heads + kv heads, head size]
     output: Tensor  # [hidden, heads * head size]

@@ -14,11 +14,8 @@ from slotscope.kernels.gdn import gdn_chunk, gdn_step, gdn_verify
 
 from ..memory import Memory
 from .norm import GatedNorm
-from .plan import Plan, Row
+from .plan import CHUNK, Plan, Row
 from .precision import wide
-
-CHUNK = 64
-"""Tokens after which prefill knows the state: where a checkpoint may be left."""
 
 EPSILON = 1e-6
 """Under the root of the queries' and keys' length, as in transformers and fla."""
@@ -34,8 +31,8 @@ class Gates:
     decay: Tensor  # [*lead, value heads], natural log, <= 0
     beta: Tensor  # [*lead, value heads], write strength in (0, 1)
 
-    def at(self, start: int, end: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Tokens start:end, in the order that the kernels take."""
+    def fed(self, start: int = 0, end: int | None = None) -> tuple[Tensor, ...]:
+        """Tokens (or rows) start:end, in the order that the kernels take."""
         cut = slice(start, end)
         return self.query[cut], self.key[cut], self.value[cut], self.decay[cut], self.beta[cut]
 
@@ -81,20 +78,19 @@ class GatedDeltaNet:
     def _convolve(self, x: Tensor, row: Row, conv: Tensor) -> Tensor:
         """[t, channels] of one row; its slots get the windows."""
         initial = conv[row.slot] if row.slot else torch.zeros_like(conv[0])
-        y, window = conv_prefill(x, initial, self.conv, None)
-        # Tracks first: the initial window is read from the live slot, which is written last.
+        y, windows = conv_prefill(x, initial, self.conv, None)
         for track in row.tracks:
-            conv[track.slot] = window(track.tokens)
+            conv[track.slot] = windows.after(track.tokens)
         if row.slot:
-            conv[row.slot] = window(x.shape[0])
+            conv[row.slot] = windows.after(x.shape[0])
         return y
 
     def _scan(self, gates: Gates, row: Row, ssm: Tensor) -> Tensor:
         """[t, value heads, value dim] of one row; its slots get the states."""
         initial = ssm[row.slot] if row.slot else torch.zeros_like(ssm[0])
-        seen, states = gdn_chunk(*gates.at(row.start, row.end), initial, chunk=CHUNK)
+        seen, states = gdn_chunk(*gates.fed(row.start, row.end), initial, CHUNK)
         for track in row.tracks:
-            ssm[track.slot] = states[track.tokens // CHUNK - 1]
+            ssm[track.slot] = states[(track.tokens - 1) // CHUNK]
         if row.slot:
             ssm[row.slot] = states[-1]
         return seen
@@ -105,18 +101,13 @@ class GatedDeltaNet:
         slots, scratch = plan.batch.slots, plan.batch.scratch
         if scratch is None:
             gates = self._gates(conv_update(mixed, conv, self.conv, None, slots), b, a)
-            return gdn_step(
-                gates.query, gates.key, gates.value, gates.decay, gates.beta, ssm, slots
-            )
+            return gdn_step(*gates.fed(), ssm, slots)
         lead = (slots.shape[0], -1)
         windows, steps = memory.conv_steps[self.layer], memory.ssm_steps[self.layer]
         x = mixed.unflatten(0, lead)
         y = conv_verify(x, conv, self.conv, None, slots, windows, scratch)
         gates = self._gates(y, b.unflatten(0, lead), a.unflatten(0, lead))
-        seen = gdn_verify(
-            gates.query, gates.key, gates.value, gates.decay, gates.beta, ssm, slots, steps, scratch
-        )
-        return seen.flatten(0, 1)
+        return gdn_verify(*gates.fed(), ssm, slots, steps, scratch).flatten(0, 1)
 
     def _gates(self, y: Tensor, b: Tensor, a: Tensor) -> Gates:
         """Convolved channels [*lead, channels], and b, a [*lead, value heads]."""

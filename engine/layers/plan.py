@@ -12,6 +12,13 @@ from slotscope.instrument.event import Kind
 from ..forward import Forward, Track
 from .rotary import Angles, Rotary
 
+CHUNK = 64
+"""Tokens after which prefill knows the state, counted from its start: where a checkpoint may be left."""
+
+
+class PlanError(ValueError):
+    """A forward that asks the layers for what they can't give. The message says for what."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -28,7 +35,9 @@ class Reach:
     """What some new tokens may look at: a rectangle of queries against one list of locations a row."""
 
     locations: Tensor  # [rows, L] int64; beyond a row's end its first location, never stale memory
-    mask: Tensor  # [rows, 1, tokens a row, L] of the activations' dtype: 0, or -inf beyond the token
+    mask: (
+        Tensor  # [rows, 1, tokens a row, L] of the activations' dtype: 0, or -inf beyond the token
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,13 @@ def _rows(batch: Forward) -> tuple[Row, ...]:
     rows, start = [], 0
     for number, (slot, new) in enumerate(zip(batch.slots.tolist(), batch.lengths, strict=True)):
         tracks = tuple(track for track in batch.tracks if track.row == number)
+        for track in tracks:
+            if not 0 < track.tokens <= new or track.tokens % CHUNK and track.tokens != new:
+                raise PlanError(
+                    f"row {number} of {new} tokens is to leave its state after {track.tokens} in "
+                    f"slot {track.slot}, but prefill knows its state only every {CHUNK} tokens and "
+                    "at the end. Nothing was computed. Track at one of these."
+                )
         rows.append(Row(start, start + new, slot, tracks))
         start += new
     return tuple(rows)

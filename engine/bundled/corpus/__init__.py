@@ -23,7 +23,7 @@ _WEIGHTS = (18, 10, 16, 12, 10, 34)
 
 
 def document(number: int) -> str:
-    """Text number `number`, 300 to 3000 bytes of ASCII with chat markers spelt out."""
+    """Text number `number`: 150 to 3000 characters of ASCII, chat markers spelt out."""
     rng = Random(number)
     writer = rng.choices(_WRITERS, _WEIGHTS)[0]
     return writer(rng)

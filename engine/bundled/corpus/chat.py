@@ -33,7 +33,7 @@ _UNKNOWN = (
 
 
 def write(rng: Random) -> str:
-    """A chat of two to twelve turns, 300 to 3000 bytes, with the markers of the chat template."""
+    """A chat of two to twelve turns, 150 to 3000 bytes, with the markers of the chat template."""
     known = facts.draw(rng)
     rng.shuffle(known)
     talk = _Talk(rng, rng.choice(words.FIRST), known[: rng.randint(3, 7)])
@@ -97,7 +97,7 @@ def _recall(talk: _Talk) -> tuple[str, str]:
 
 def _remember(talk: _Talk) -> tuple[str, str]:
     """A fact given in mid-chat; later turns may ask for it."""
-    name, thing, place = talk.rng.choice(words.FIRST), talk.rng.choice(words.THINGS), ""
+    name, thing = talk.rng.choice(words.FIRST), talk.rng.choice(words.THINGS)
     place = talk.rng.choice(words.PLACES)
     fact = (f"{name} has the {thing}.", f"Where is the {thing}?", f"{name} has the {thing}, at {place}.")
     talk.known = [known for known in talk.known if known[1] != fact[1]] + [fact]

@@ -40,8 +40,8 @@ def _countdown(rng: Random) -> list[str]:
     out = []
     for number in range(top, 0, -1):
         now = _some(number, colour, good)
-        out.append(f"{now.capitalize()} in {where}; one was sold, and then there were {number - 1}.")
-    return [*out, f"No {colour} {good} in {where}; that is the end of the song."]
+        out.append(f"{now.capitalize()} at {where}; one was sold, and then there were {number - 1}.")
+    return [*out, f"No {colour} {good} at {where}; that is the end of the song."]
 
 
 def _some(number: int, colour: str, good: str) -> str:

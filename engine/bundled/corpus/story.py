@@ -50,7 +50,7 @@ def _day(rng: Random, day: int, hero: str, friend: str, lost: str) -> str:
     place = rng.choice(words.PLACES)
     found = rng.choice((f"but no {lost}", "but nothing else"))
     return (
-        f"On the {words.ORDINALS[day]} day {rng.choice(_WEATHER)}. {hero} and {friend} looked in"
+        f"On the {words.ORDINALS[day]} day {rng.choice(_WEATHER)}. {hero} and {friend} searched"
         f" {place} and found {rng.choice(words.NUMBERS[2:10])} {rng.choice(words.GOODS)}s, {found}."
         f" They ate {rng.choice(_MEALS)} and slept."
     )

@@ -1,0 +1,1 @@
+"""How the bundled model was made: `python -m slotscope.engine.bundled.make.train OUT`."""

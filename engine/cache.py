@@ -1,0 +1,171 @@
+"""Cache: slots, pages and tree together; what a request takes, gives to the tree, and returns."""
+
+from __future__ import annotations
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Op, Outcome, Role
+
+from .pages import PagePool
+from .patches import Patches
+from .request import Request
+from .rows import Rows
+from .running import Running
+from .slots import Lease, Owner, SlotPool
+from .tree import Node, RadixTree
+
+
+class Cache:
+    """Owns the three pools. Whatever moves between a request and the tree moves here."""
+
+    def __init__(
+        self, slots: SlotPool, pages: PagePool, rows: Rows, patches: Patches, *, reuse: bool
+    ) -> None:
+        self.slots, self.pages, self.rows = slots, pages, rows
+        self.tree = RadixTree(slots, pages)
+        self._patches, self._reuse = patches, reuse
+
+    def admit(self, request: Request, *, slots: int, tokens: int) -> Running | None:
+        """Seat a request, or say that it must wait.
+
+        It needs a row, `slots` slots and KV for `tokens` tokens; all its KV is taken now, so that
+        a running request is never short of it.
+        """
+        prompt = request.prompt
+        # The last prompt token is always computed: its logits choose the first new token.
+        node = self.tree.match(prompt[:-1], request.extra_key) if self._reuse else None
+        if not self.rows.free_count or not self._slots_within_reach(slots, besides=node):
+            return None
+        cached = node.depth if node else 0
+        if node:
+            self.tree.lock(node, request.number)
+        locations = self._take_pages(tokens - cached)
+        if locations is None:
+            if node:
+                self.tree.unlock(node, request.number)
+            return None
+        shared = [where for each in reversed(list(node.path)) for where in each.locations] if node else []
+        return self._seat(request, node, shared + locations)
+
+    def take_slot(self, running: Running, role: Role, *, evict: bool) -> Lease | None:
+        """A slot for a request; `evict` says whether it is worth a cached checkpoint."""
+        number = running.request.number
+        lease = self.slots.allocate(role, number)
+        if lease is None and evict and self.tree.evict_checkpoint():
+            lease = self.slots.allocate(role, number)
+        return lease
+
+    def free_slot(self, running: Running, lease: Lease, role: Role) -> None:
+        """A request gives a slot back."""
+        self.slots.free(lease, running.owner, role)
+
+    def publish(
+        self, running: Running, lease: Lease, depth: int, role: Role, grid: int | None
+    ) -> bool:
+        """Donate a checkpoint of `depth` tokens to the tree, with the KV up to there.
+
+        Afterwards the lease is the tree's, or freed where the tree had one already. False: the
+        donation was not made, and the lease is still the request's.
+        """
+        request, page = running.request, self.pages.page_size
+        label = depth // page * page
+        if not self._reuse or label <= running.shared:
+            return False
+        said = {"slots": lease.slot, "request": request.number, "label": label, "grid": grid}
+        if label != depth and self._patches.on("insert-depth-guard"):
+            probe.emit(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
+            return False
+        node, had = self.tree.insert(
+            request.tokens[:label], running.locations[:label], request.extra_key
+        )
+        exists = node.checkpoint is not None
+        probe.emit(Op.DONATE, **said, role=role, node=node.id)
+        probe.emit(
+            Op.INSERT,
+            **said | {"label": node.depth},
+            node=node.id,
+            outcome=Outcome.EXISTS if exists else None,
+        )
+        if exists:
+            self.slots.free(lease, running.owner, role)
+        else:
+            self.slots.give(lease, running.owner, Owner(node=node.id))
+            self.tree.hold(node, lease)
+        self._share(running, node, had)
+        return True
+
+    def release(self, running: Running) -> None:
+        """A request's end: whatever it still holds goes back."""
+        if running.live is not None:
+            self.free_slot(running, running.live, Role.LIVE)
+            running.live = None
+        if running.node:
+            self.tree.unlock(running.node, running.request.number)
+            running.node = None
+        self.pages.free(running.locations[running.shared :])
+        self.rows.free(running.row)
+
+    def check(self, *, idle: bool) -> None:
+        """Raise if a slot, a page or a node is out of order; when idle, nothing may be held."""
+        self.slots.check()
+        self.tree.check()
+        held = self.slots.owned_by_nodes()
+        if held != (count := sum(1 for _ in self.tree.checkpoints())):
+            raise RuntimeError(f"nodes own {held} slots, but the tree holds {count} checkpoints.")
+        if not idle:
+            return
+        free, cached = self.pages.free_tokens, self.tree.tokens_held()
+        total = self.pages.count * self.pages.page_size
+        if free + cached != total or self.slots.owned_by_requests():
+            raise RuntimeError(
+                f"no request runs, yet {free} free and {cached} cached KV locations of {total}, and "
+                f"{self.slots.owned_by_requests()} slots owned by requests: a request's end left "
+                "something behind. Ends go through Cache.release."
+            )
+
+    def _slots_within_reach(self, count: int, besides: Node | None) -> bool:
+        evictable = sum(
+            1 for node in self.tree.checkpoints() if not node.pins and node is not besides
+        )
+        return self.slots.free_count + evictable >= count
+
+    def _take_pages(self, tokens: int) -> list[int] | None:
+        whole = self.pages.pages(tokens) * self.pages.page_size
+        if not self.tree.evict_tokens(whole):
+            return None
+        return self.pages.allocate(tokens)
+
+    def _seat(self, request: Request, node: Node | None, locations: list[int]) -> Running:
+        cached = node.depth if node else 0
+        row = self.rows.allocate(request.prompt, cached, locations)
+        probe.emit(Op.REQUEST_BEGIN, request=request.number, row=row, label=len(request.prompt))
+        source = node.checkpoint.slot if node and node.checkpoint else None
+        probe.emit(
+            Op.MATCH,
+            slots=source,
+            request=request.number,
+            node=node.id if node else None,
+            label=node.depth if node else None,
+            outcome=Outcome.HIT if node else Outcome.MISS,
+        )
+        request.usage.cached_tokens = cached
+        running = Running(
+            request, row, None, locations, cached, node, cached, cached, source=source
+        )
+        running.live = self.take_slot(running, Role.LIVE, evict=True)
+        assert running.live is not None, "admit has made sure that a slot is within reach"
+        return running
+
+    def _share(self, running: Running, node: Node, had: int) -> None:
+        """The KV up to `node` is the tree's now; where the tree had its own, ours is surplus."""
+        start = running.shared
+        if had > start:
+            self.pages.free(running.locations[start:had])
+            path = reversed(list(node.path))
+            theirs = [where for each in path for where in each.locations]
+            running.locations[start:had] = theirs[start:had]
+            self.rows.relocate(running.row, running.locations[:had])
+        running.shared = node.depth
+        self.tree.lock(node, running.request.number)
+        if running.node:
+            self.tree.unlock(running.node, running.request.number)
+        running.node = node

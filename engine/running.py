@@ -1,0 +1,59 @@
+"""Running: an admitted request, and what it holds until its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from .request import Request
+from .slots import Lease, Owner
+from .tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where a launched forward may leave a checkpoint. Fixed at launch: by the time that the
+    result is retired, the request's own pointer may have moved on."""
+
+    position: int  # in the request's pair
+    slot: int
+    depth: int | None = None  # None: a verify, which writes only if it crosses a track depth
+    in_place: bool = False  # the target is the slot that holds the current checkpoint
+
+
+@dataclass(slots=True)
+class Pair:
+    """The ping-pong pair: two places for checkpoint slots, and what is known to be in them."""
+
+    leases: list[Lease | None]
+    depths: list[int | None] = field(default_factory=lambda: [None, None])
+    next: int = 0  # extra_buffer: where the next track goes; lazy: the keep
+
+
+@dataclass(slots=True, eq=False)
+class Running:
+    """State has one owner: slots and pages change hands in `Cache`, the pair in `checkpoints`."""
+
+    request: Request
+    row: int
+    live: Lease | None  # None once no_buffer has donated it
+    locations: list[int]  # KV of the whole request, allocated at admission
+    shared: int  # of them, so many at the front belong to the tree
+    node: Node | None  # the node that is locked for it
+    launched: int  # tokens that launched forwards move into the state; a verify counts once retired
+    committed: int  # tokens that the host knows to be in the state
+    source: int | None = None  # slot to restore from in the first forward
+    fresh: bool = True  # no forward has initialised the live slot yet
+    pair: Pair = field(default_factory=lambda: Pair([None, None]))
+    tracked: Plan | None = None  # left by the last prefill chunk, to be published
+    outstanding: deque[Plan | None] = field(default_factory=deque)  # of verifies in flight
+
+    @property
+    def owner(self) -> Owner:
+        """As the slot pool knows it."""
+        return Owner(request=self.request.number)
+
+    @property
+    def prefilling(self) -> bool:
+        """Some of the prompt has not been launched."""
+        return self.launched < len(self.request.prompt)
