@@ -48,3 +48,67 @@ class EngineConfig:
         default=False, metadata={"help": "test switch: every allocation of a spare slot fails"}
     )
     random_seed: int = field(default=0, metadata={"help": "seed of sampling"})
+
+    def __post_init__(self) -> None:
+        self._check_choices()
+        self._check_sizes()
+        self._check_combinations()
+
+    @property
+    def overlap(self) -> int:
+        """Forwards that may be in flight while the next one is launched."""
+        return 0 if self.disable_overlap_schedule else 1
+
+    @property
+    def draft_tokens(self) -> int:
+        """Tokens that a verify feeds, the root included; 0 without speculation."""
+        return self.speculative_num_steps + 1 if self.speculative_algorithm else 0
+
+    def _check_choices(self) -> None:
+        for name, choices in (
+            ("dtype", DTYPES),
+            ("mamba_radix_cache_strategy", STRATEGIES),
+            ("speculative_algorithm", ("", *SPECULATION)),
+        ):
+            if (value := getattr(self, name)) not in choices:
+                names = ", ".join(choice or "(empty)" for choice in choices)
+                raise ConfigError(f"{_flag(name)} is {value!r}, but must be one of: {names}.")
+
+    def _check_sizes(self) -> None:
+        for name in (
+            "context_length",
+            "page_size",
+            "max_total_tokens",
+            "max_running_requests",
+            "chunked_prefill_size",
+            "max_mamba_cache_size",
+            "mamba_track_interval",
+            "speculative_num_steps",
+        ):
+            if (value := getattr(self, name)) < 1:
+                raise ConfigError(f"{_flag(name)} is {value}, but must be at least 1.")
+
+    def _check_combinations(self) -> None:
+        if self.mamba_radix_cache_strategy == "no_buffer":
+            if self.page_size != 1:
+                raise ConfigError(
+                    f"no_buffer files a state at whatever depth a request ends, but with --page-size "
+                    f"{self.page_size} the tree can name only whole pages. Set --page-size 1, or "
+                    "choose extra_buffer."
+                )
+            if self.overlap:
+                raise ConfigError(
+                    "no_buffer donates the live state itself, and under overlap the next forward has "
+                    "already been launched to move it. Set --disable-overlap-schedule, or choose "
+                    "extra_buffer."
+                )
+        if 2 * self.draft_tokens > self.mamba_track_interval:
+            raise ConfigError(
+                f"a verify of {self.draft_tokens} tokens could cross two track depths that are "
+                f"{self.mamba_track_interval} apart before the host knows of the first. Raise "
+                "--mamba-track-interval or lower --speculative-num-steps."
+            )
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

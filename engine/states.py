@@ -15,8 +15,9 @@ from .memory import Memory
 class States:
     """Each call covers all layers and both components (conv and SSM)."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, chunk: int) -> None:
         self.memory = memory
+        self.chunk = chunk  # prefill yields a state every so many tokens
 
     def copy(self, source: Sequence[int], target: Sequence[int]) -> None:
         """State of source[i] becomes that of target[i]. No slot is in both."""

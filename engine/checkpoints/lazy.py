@@ -5,7 +5,6 @@ from __future__ import annotations
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
-from ..config import EngineConfig
 from ..running import Plan, Running
 from .strategy import Strategy
 
@@ -22,10 +21,6 @@ class ExtraBufferLazy(Strategy):
 
     slots_per_request = 2
 
-    def configure(self, config: EngineConfig, draft_tokens: int) -> None:
-        """What it needs beside what every strategy needs."""
-        self._draft_tokens, self._fail_spares = draft_tokens, config.fail_spare_slots
-
     def open(self, running: Running) -> None:
         """Take the keep."""
         lease = self.cache.take_slot(running, Role.KEEP, evict=True)
@@ -39,6 +34,7 @@ class ExtraBufferLazy(Strategy):
             return None
         lease = running.pair.leases[running.pair.next]
         assert lease is not None
+        running.pair.depths[running.pair.next] = None  # about to be overwritten
         running.tracked = Plan(running.pair.next, lease.slot, depth)
         return running.tracked
 
@@ -71,7 +67,7 @@ class ExtraBufferLazy(Strategy):
 
     def plan_verify(self, running: Running) -> Plan | None:
         """Where a crossing would go, if one is within reach."""
-        if not self.grids.reachable(running.committed, self._draft_tokens):
+        if not self.grids.reachable(running.committed, self.config.draft_tokens):
             return None
         keep = running.pair.leases[running.pair.next]
         spare = self._spare(running)
@@ -93,11 +89,15 @@ class ExtraBufferLazy(Strategy):
         """Donate the keep, unless a verify wrote it in place just now, or one in flight may."""
         written_now = plan is not None and plan.in_place and crossed is not None
         unsafe = written_now or self._written_in_flight(running)
-        if unsafe and self.patches.on("lazy-finish-guard"):
+        guard = "prefill-donation-guard" if running.tracked else "lazy-finish-guard"
+        if unsafe and self.patches.on(guard):
             self._suppress(running, running.pair.next)
             return
-        if plan is not None and plan.depth is not None:  # a decode step: its copy is settled
-            self._promote(running, plan.position, plan.depth)
+        if plan is not None and plan.depth is not None:  # known at launch, so it is settled
+            if plan.position == running.pair.next:
+                running.pair.depths[plan.position] = plan.depth
+            else:
+                self._promote(running, plan.position, plan.depth)
         self._donate_last(running, running.pair.next, self.grids.checkpoint)
 
     def _written_in_flight(self, running: Running) -> bool:
@@ -109,7 +109,7 @@ class ExtraBufferLazy(Strategy):
         pair, number = running.pair, running.request.number
         position = 1 - pair.next
         if pair.leases[position] is None:
-            if self._fail_spares:
+            if self.config.fail_spare_slots:
                 probe.emit(
                     Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED
                 )

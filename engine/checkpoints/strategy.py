@@ -8,6 +8,7 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
 from ..cache import Cache
+from ..config import EngineConfig
 from ..grids import Grids
 from ..patches import Patches
 from ..running import Plan, Running
@@ -20,8 +21,11 @@ class Strategy(ABC):
     slots_per_request: int
     """Slots that a running request pins, its live slot included."""
 
-    def __init__(self, cache: Cache, states: States, grids: Grids, patches: Patches) -> None:
-        self.cache, self.states, self.grids, self.patches = cache, states, grids, patches
+    def __init__(
+        self, cache: Cache, states: States, grids: Grids, patches: Patches, config: EngineConfig
+    ) -> None:
+        self.cache, self.states, self.grids = cache, states, grids
+        self.patches, self.config = patches, config
 
     @abstractmethod
     def open(self, running: Running) -> None:

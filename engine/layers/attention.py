@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from slotscope.engine.memory import Memory
+from slotscope.instrument.event import Kind
 from torch import Tensor
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-from slotscope.instrument.event import Kind
-
-from ..memory import Memory
 from .norm import Norm
 from .plan import Plan, Reach
 
@@ -65,7 +64,8 @@ class Attention:
         return seen.transpose(1, 2).flatten(2)[0]
 
     def _look_batch(self, query: Tensor, keys: Tensor, values: Tensor, reach: Reach) -> Tensor:
-        """Rows of few queries. The heads of a group become queries of one head: K and V are read once."""
+        """Rows of few queries. The heads of a group become queries of one head, so that its keys
+        and values are read once."""
         rows, _, new, width = reach.mask.shape
         group = self.heads // self.kv_heads
         folded = query.view(rows, new, self.kv_heads, group, self.head_size).permute(0, 2, 1, 3, 4)
@@ -81,7 +81,7 @@ class Attention:
 
 
 def _gather(pool: Tensor, reach: Reach) -> Tensor:
-    """[tokens, kv heads, size] to [rows, kv heads, L, size], without a copy for the transposition."""
+    """[tokens, kv heads, size] to [rows, kv heads, L, size]: one copy, viewed with heads first."""
     rows, width = reach.locations.shape
     taken = pool.index_select(0, reach.locations.flatten())
     return taken.view(rows, width, *pool.shape[1:]).transpose(1, 2)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
-from torch.nn.functional import linear, rms_norm, softplus
-
+from slotscope.engine.memory import Memory
 from slotscope.instrument.event import Kind
 from slotscope.kernels.conv import conv_prefill, conv_update, conv_verify
 from slotscope.kernels.gdn import gdn_chunk, gdn_step, gdn_verify
+from torch import Tensor
+from torch.nn.functional import linear, rms_norm, softplus
 
-from ..memory import Memory
 from .norm import GatedNorm
 from .plan import CHUNK, Plan, Row
 from .precision import wide
 
 EPSILON = 1e-6
 """Under the root of the queries' and keys' length, as in transformers and fla."""
+
+Fed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Query, key, value, decay, beta."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Gates:
     decay: Tensor  # [*lead, value heads], natural log, <= 0
     beta: Tensor  # [*lead, value heads], write strength in (0, 1)
 
-    def fed(self, start: int = 0, end: int | None = None) -> tuple[Tensor, ...]:
+    def fed(self, start: int = 0, end: int | None = None) -> Fed:
         """Tokens (or rows) start:end, in the order that the kernels take."""
         cut = slice(start, end)
         return self.query[cut], self.key[cut], self.value[cut], self.decay[cut], self.beta[cut]
@@ -114,8 +116,8 @@ class GatedDeltaNet:
         to, dim = wide(y.dtype), self.key_dim
         keys = self.key_heads * dim
         both = y[..., : 2 * keys].unflatten(-1, (2, self.key_heads, dim)).to(to)
-        # x / sqrt(sum(x^2) + eps) is rms_norm with eps / dim, times dim ** -0.5; the query is scaled
-        # by another dim ** -0.5.
+        # x / sqrt(sum(x^2) + eps) is rms_norm with eps / dim, times dim ** -0.5; the query gets
+        # another dim ** -0.5.
         both = rms_norm(both, (dim,), None, EPSILON / dim) * dim**-0.5
         query, key = both.unbind(-3)
         return Gates(

@@ -31,9 +31,9 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class GatedNorm:
-    """y = x / rms(x) * weight * silu(gate): the norm behind the recurrence, its weight around one."""
+    """y = x / rms(x) * weight * silu(gate): the norm after the recurrence."""
 
-    weight: Tensor  # [size], wide dtype
+    weight: Tensor  # [size], wide dtype; around one, unlike `Norm`'s
     eps: float
 
     def __call__(self, x: Tensor, gate: Tensor, dtype: torch.dtype) -> Tensor:

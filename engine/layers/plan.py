@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from slotscope.engine.forward import Forward, Track
+from slotscope.instrument.event import Kind
 from torch import Tensor
 
-from slotscope.instrument.event import Kind
-
-from ..forward import Forward, Track
 from .rotary import Angles, Rotary
 
 CHUNK = 64
-"""Tokens after which prefill knows the state, counted from its start: where a checkpoint may be left."""
+"""Prefill knows the state every so many tokens, counted from the chunk's start."""
 
 
 class PlanError(ValueError):
@@ -32,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What some new tokens may look at: a rectangle of queries against one list of locations a row."""
+    """What new tokens may look at: for each row a rectangle, its queries against its locations."""
 
     locations: Tensor  # [rows, L] int64; beyond a row's end its first location, never stale memory
     mask: (

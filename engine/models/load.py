@@ -29,8 +29,8 @@ def load(path: Path, dtype: torch.dtype, device: torch.device) -> Model:
     model_type = config.get("model_type")
     if model_type not in MODELS:
         raise UnknownModelError(
-            f"{path / 'config.json'} has model_type {model_type!r}, which this engine doesn't know. "
-            f"It knows: {', '.join(sorted(MODELS))}."
+            f"{path / 'config.json'} has model_type {model_type!r}, which this engine doesn't "
+            f"know. It knows: {', '.join(sorted(MODELS))}."
         )
     # generation_config.json may name more end tokens than config.json, and generation obeys it.
     generation = path / "generation_config.json"

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from slotscope.engine.forward import Forward
+from slotscope.engine.layers.attention import Attention
+from slotscope.engine.layers.gdn import GatedDeltaNet
+from slotscope.engine.layers.mlp import Mlp
+from slotscope.engine.layers.moe import Moe
+from slotscope.engine.layers.norm import Norm
+from slotscope.engine.layers.plan import CHUNK, Plan
+from slotscope.engine.memory import Memory, Shape
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from ..forward import Forward
-from ..layers.attention import Attention
-from ..layers.gdn import GatedDeltaNet
-from ..layers.mlp import Mlp
-from ..layers.moe import Moe
-from ..layers.norm import Norm
-from ..layers.plan import CHUNK, Plan
-from ..layers.rotary import Rotary
-from ..memory import Memory, Shape
 from .error import ModelError
 from .qwen3_next_config import FULL, LINEAR, Qwen3NextConfig
 from .qwen3_next_weights import Qwen3NextWeights
@@ -70,17 +69,13 @@ class Qwen3Next:
         self._blocks = _blocks(config, weights)
         self._norm = weights.norm("model.norm")
         self._head = _head(config, weights)
+        self.has_draft = self._head is not None
 
     @staticmethod
     def build(config: dict[str, Any], weights: Weights) -> Qwen3Next:
         """From config.json and the folder's weights."""
         read = Qwen3NextConfig.read(config)
         return Qwen3Next(read, Qwen3NextWeights(read, weights))
-
-    @property
-    def has_draft(self) -> bool:
-        """The folder has an MTP head."""
-        return self._head is not None
 
     def shape(self) -> Shape:
         """What memory it needs. The MTP layer's keys and values are the last attention layer's."""
@@ -116,7 +111,7 @@ class Qwen3Next:
 
     @torch.inference_mode()
     def draft(self, batch: Forward, memory: Memory, hidden: Tensor) -> Tensor:
-        """One pass of the MTP head over `tokens` (each position's next token). Returns hidden [T, H]."""
+        """One pass of the MTP head over each position's next token. Returns hidden [T, H], normed."""
         head = self._head
         if head is None:
             raise ModelError(

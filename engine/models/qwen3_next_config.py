@@ -12,7 +12,7 @@ LINEAR, FULL = "linear_attention", "full_attention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qwen3NextConfig:
-    """Sizes and switches. `read` derives the last group from what config.json spells in several ways."""
+    """Sizes and switches. The last group is what config.json spells in several ways."""
 
     vocab_size: int = 151936
     hidden_size: int = 2048
@@ -49,7 +49,7 @@ class Qwen3NextConfig:
         """From the parsed config.json. Raises ModelConfigError."""
         if config.get("quantization_config"):
             raise _bad("quantization_config", config["quantization_config"], "absent")
-        plain = {}
+        plain: dict[str, Any] = {}
         for name, kind, default in _plain_fields():
             value = config.get(name, default)
             if kind is float and type(value) is int:

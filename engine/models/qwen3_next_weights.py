@@ -6,15 +6,15 @@ Projections that read the same input become one matrix, with rows in the order t
 from __future__ import annotations
 
 import torch
+from slotscope.engine.layers.attention import Attention
+from slotscope.engine.layers.gdn import GatedDeltaNet
+from slotscope.engine.layers.mlp import Mlp
+from slotscope.engine.layers.moe import Moe
+from slotscope.engine.layers.norm import GatedNorm, Norm
+from slotscope.engine.layers.precision import wide
+from slotscope.engine.layers.rotary import Rotary
 from torch import Tensor
 
-from ..layers.attention import Attention
-from ..layers.gdn import GatedDeltaNet
-from ..layers.mlp import Mlp
-from ..layers.moe import Moe
-from ..layers.norm import GatedNorm, Norm
-from ..layers.precision import wide
-from ..layers.rotary import Rotary
 from .qwen3_next_config import Qwen3NextConfig
 from .weights import Weights
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -26,7 +27,7 @@ class Weights:
     def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype, self.device = dtype, device
         self._folder = folder
-        self._files = {}
+        self._files: dict[str, Any] = {}
         self._missing: list[str] = []
         self._misshapen: list[str] = []
         for path in _paths(folder):
@@ -48,7 +49,7 @@ class Weights:
         if name not in self._files:
             self._missing.append(name)
             return torch.empty(shape, dtype=to, device=self.device)
-        tensor = self._files[name].get_tensor(name)
+        tensor: Tensor = self._files[name].get_tensor(name)
         if tensor.shape != shape:
             self._misshapen.append(f"{name} is {list(tensor.shape)}, not {list(shape)}")
             return torch.empty(shape, dtype=to, device=self.device)

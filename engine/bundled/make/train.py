@@ -94,7 +94,7 @@ def fit(model: Model, stream: data.Stream, recipe: Recipe, device: str, out: Pat
         rows = stream.rows(max(1, recipe.batch_tokens // length), length + 2, draw).to(device)
         for group in tuned.param_groups:
             group["lr"] = rate(recipe, steps, progress)
-        with torch.autocast(device, torch.bfloat16):
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             trunk, drafts = losses(model, rows)
             loss = trunk + recipe.draft_weight * torch.stack(drafts).sum()
             loss = loss + recipe.balance_weight * model.balance()

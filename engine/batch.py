@@ -1,0 +1,62 @@
+"""Batch: what is launched together. Flight: a batch that is launched and not yet retired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from slotscope.instrument.event import Kind
+
+from .running import Plan, Running
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One request's part of a batch. A copy of what retiring needs: the request moves on."""
+
+    running: Running
+    start: int  # tokens that the host knew to be in the state at launch
+    end: int  # prefill, decode: tokens in the state afterwards; verify: start
+    plan: Plan | None = None
+    last: bool = True  # prefill: the chunk ends the prompt, so a token is chosen
+    source: int | None = None  # first forward: slot to restore from
+    fresh: bool = False  # first forward: the live slot is initialised here
+
+    @property
+    def live_slot(self) -> int:
+        """Where the state is."""
+        assert self.running.live is not None
+        return self.running.live.slot
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items of one kind of forward."""
+
+    kind: Kind
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the device made of a batch. Rows are the batch's items, padding left out.
+
+    Reading it waits for the device, so it is read when the flight is retired, not before.
+    """
+
+    tokens: Tensor  # [B, S] int64, chosen tokens; a verify accepts the first accept[b] of them
+    logprobs: Tensor  # [B, S] of the chosen tokens, under temperature 1
+    before: Tensor  # [B] int64, tokens in the state before the forward
+    accept: Tensor  # [B] int64, 1 unless the forward is a verify
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """`number` names the forward in the trace, `launch` its place in stream order."""
+
+    number: int
+    launch: int
+    batch: Batch
+    slots: tuple[int, ...]  # live slots at launch: a request may be gone when this is retired
+    result: Result

@@ -1,0 +1,112 @@
+"""Prefill: which waiting request goes next, and in which chunk."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from slotscope.instrument.event import Kind
+
+from .batch import Batch, Item
+from .cache import Cache
+from .checkpoints import Strategy
+from .config import EngineConfig
+from .request import Request
+from .running import Running
+
+
+class Prefill:
+    """First come, first served; at most one request is in the middle of its prompt."""
+
+    def __init__(
+        self, config: EngineConfig, cache: Cache, strategy: Strategy, state_chunk: int
+    ) -> None:
+        self._config, self._cache, self._strategy = config, cache, strategy
+        self._chunk = state_chunk
+        self.waiting: deque[Request] = deque()
+        self._partial: Running | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Somebody waits, or is in the middle of a prompt."""
+        return bool(self.waiting or self._partial)
+
+    def drop(self, request_id: str) -> Request | None:
+        """Take a waiting request out of the queue."""
+        found = next((r for r in self.waiting if r.request_id == request_id), None)
+        if found:
+            self.waiting.remove(found)
+        return found
+
+    def forget(self, running: Running) -> None:
+        """A request ended in the middle of its prompt."""
+        if self._partial is running:
+            self._partial = None
+
+    def next_batch(self, room: int) -> Batch | None:
+        """Chunks of up to `chunked_prefill_size` tokens, of at most `room` new requests."""
+        items: list[Item] = []
+        budget = self._config.chunked_prefill_size
+        while budget > 0:
+            running = self._partial
+            if running is None and len(items) < room:
+                running = self._admit()
+            if running is None:
+                break
+            item = self._next_chunk(running, budget)
+            if item is None:
+                self._partial = running
+                break
+            items.append(item)
+            budget -= item.end - item.start
+            self._partial = None if item.last else running
+            if not item.last:
+                break
+        return Batch(Kind.PREFILL, tuple(items)) if items else None
+
+    def _admit(self) -> Running | None:
+        if not self.waiting:
+            return None
+        request = self.waiting[0]
+        running = self._cache.admit(
+            request,
+            slots=self._strategy.slots_per_request,
+            tokens=tokens_needed(request, self._config),
+        )
+        if running is not None:
+            self.waiting.popleft()
+            self._strategy.open(running)
+        return running
+
+    def _next_chunk(self, running: Running, budget: int) -> Item | None:
+        """The next chunk of a prompt; None where the budget is too small for a whole state chunk.
+
+        A chunk that is not the last ends on the state chunk, counted from where it starts, so that
+        the next one can leave checkpoints again.
+        """
+        start, total = running.launched, len(running.request.prompt)
+        end = min(start + budget, total)
+        if end < total:
+            end = start + (end - start) // self._chunk * self._chunk
+            if end == start:
+                return None
+        if not running.fresh:
+            self._strategy.publish_prefill(running)
+        plan = self._strategy.plan_prefill(running, start, end)
+        item = Item(
+            running,
+            start,
+            end,
+            plan,
+            last=end == total,
+            source=running.source,
+            fresh=running.fresh,
+        )
+        running.launched, running.fresh = end, False
+        return item
+
+
+def tokens_needed(request: Request, config: EngineConfig) -> int:
+    """KV locations of a request at its longest: under overlap a forward is launched before the one
+    that ends the request is retired, and a verify writes its drafts before it knows their fate."""
+    slack = (config.overlap + 1) * max(config.draft_tokens, 1) + config.speculative_num_steps
+    return len(request.prompt) + request.sampling.max_new_tokens + slack
