@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..config import EngineConfig
-from ..request import Request
-from ..stats import Stats
+from slotscope.engine.config import EngineConfig
+from slotscope.engine.request import Request
+from slotscope.engine.stats import Stats
 
 
 class Engine(Protocol):

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from ..request import Delta
+from slotscope.engine.request import Delta
+
 from .backend import Engine
 from .generation import Generation, Piece
 

@@ -142,7 +142,9 @@ class Fields:
 
     def wrong(self, name: str, value: Any, wanted: str) -> ApiError:
         """The error for a value of the wrong kind."""
-        return ApiError(f"{name} is {shown(value)} in {self._place}, but must be {wanted}.", param=name)
+        return ApiError(
+            f"{name} is {shown(value)} in {self._place}, but must be {wanted}.", param=name
+        )
 
 
 def shown(value: object) -> str:

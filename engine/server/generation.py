@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from ..request import Delta, Request, SamplingParams
-from ..tokenizer import Tokenizer
+from slotscope.engine.request import Delta, Request, SamplingParams
+from slotscope.engine.tokenizer import Tokenizer
+
 from .text import Detokenizer, StopMatcher
 
 

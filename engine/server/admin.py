@@ -1,0 +1,94 @@
+"""What is asked of the server itself: models, cache, abort, health, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from slotscope.engine.request import SamplingParams
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request as HTTPRequest
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from .body import read_fields
+from .desk import Ask, Desk
+from .errors import ApiError
+from .generation import Wish
+
+HEALTH_TIMEOUT_S = 20.0
+
+
+async def models(http: HTTPRequest) -> Response:
+    """The one model."""
+    desk: Desk = http.app.state.desk
+    model = {
+        "id": desk.model_name,
+        "object": "model",
+        "created": int(time.time()),
+        "owned_by": "slotscope",
+        "root": str(desk.engine.config.model_path),
+        "max_model_len": desk.engine.context_max,
+    }
+    return JSONResponse({"object": "list", "data": [model]})
+
+
+async def flush_cache(http: HTTPRequest) -> Response:
+    """Drop what the radix tree holds, so that the next request starts cold."""
+    desk: Desk = http.app.state.desk
+    if await run_in_threadpool(desk.engine.flush_cache):
+        return PlainTextResponse("Cache flushed.\n")
+    stats = await run_in_threadpool(desk.engine.stats)
+    return PlainTextResponse(
+        f"Flush cache failed: there are pending requests ({stats.running} running, "
+        f"{stats.queued} queued). Wait until they have ended, or POST /abort_request.\n",
+        status_code=400,
+    )
+
+
+async def abort_request(http: HTTPRequest) -> Response:
+    """End a request by the server's or the client's name for it, or all of them.
+
+    One that has ended already is no error: it may have ended while the client asked.
+    """
+    desk: Desk = http.app.state.desk
+    fields = await read_fields(http)
+    name = fields.text("rid")
+    everything = fields.flag("abort_all", default=False)
+    fields.close()
+    if everything:
+        return JSONResponse({"aborted": desk.abort_all()})
+    if not name:
+        raise ApiError("The body has no rid. Give one, or set abort_all to true.", param="rid")
+    return JSONResponse({"aborted": desk.abort(name)})
+
+
+async def health(_: HTTPRequest) -> Response:
+    """The server answers."""
+    return Response(status_code=200)
+
+
+async def health_generate(http: HTTPRequest) -> Response:
+    """The engine generates: one token, within HEALTH_TIMEOUT_S."""
+    desk: Desk = http.app.state.desk
+    wish = Wish(SamplingParams(max_new_tokens=1, temperature=0.0, ignore_eos=True))
+    call = desk.take(http, [Ask((0,), wish, "health")])
+    try:
+        await asyncio.wait_for(call.finish(), HEALTH_TIMEOUT_S)
+    except TimeoutError:
+        return PlainTextResponse(
+            f"The engine made no token within {HEALTH_TIMEOUT_S:g} s.\n", status_code=503
+        )
+    finally:
+        call.close()
+    finish = call.generations[0].finish
+    if finish is None or finish.reason == "abort":
+        return PlainTextResponse("The engine aborted the token that was asked.\n", status_code=503)
+    return Response(status_code=200)
+
+
+async def metrics(http: HTTPRequest) -> Response:
+    """Prometheus' text format."""
+    desk: Desk = http.app.state.desk
+    text = await run_in_threadpool(desk.metrics.exposition)
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
