@@ -111,7 +111,7 @@ class Qwen3Next:
 
     @torch.inference_mode()
     def draft(self, batch: Forward, memory: Memory, hidden: Tensor) -> Tensor:
-        """One pass of the MTP head over each position's next token. Returns hidden [T, H], normed."""
+        """One pass of the MTP head, fed with next tokens. Returns hidden [T, H], normed."""
         head = self._head
         if head is None:
             raise ModelError(
