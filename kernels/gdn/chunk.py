@@ -51,7 +51,7 @@ def gdn_chunk(
     system = (strong @ k.mT) * between  # its diagonal isn't read: the solver takes it for ones
     known = torch.cat((v_ * beta, strong * fade.exp()), -1)
     solved = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
-    writes, erases = solved.split((v.shape[-1], k.shape[-1]), -1)
+    writes, erases = solved[..., : v.shape[-1]], solved[..., v.shape[-1] :]
 
     attention = (q @ k.mT) * between
     reads = torch.cat((erases, q * fade.exp()), -2)  # both meet the chunk's first state
@@ -65,7 +65,7 @@ def gdn_chunk(
 def _cut(x: Tensor, size: int) -> Tensor:
     """[T, H, F] as [chunks, H, size, F]; zeros fill the last chunk, and they move no state."""
     x = functional.pad(x, (0, 0, 0, 0, 0, -x.shape[0] % size))
-    return x.unflatten(0, (-1, size)).transpose(1, 2).contiguous()
+    return x.view(-1, size, *x.shape[1:]).transpose(1, 2).contiguous()
 
 
 def _scan(
@@ -76,8 +76,8 @@ def _scan(
     o = torch.empty_like(writes)
     states = state.new_empty((len(writes), *state.shape))
     for i in range(len(writes)):
-        old, answer = (reads[i] @ state).split(size, -2)
-        written = writes[i] - old
-        torch.baddbmm(answer, attention[i], written, out=o[i])
+        read = reads[i] @ state
+        written = writes[i] - read[:, :size]
+        torch.baddbmm(read[:, size:], attention[i], written, out=o[i])
         state = torch.baddbmm(state * decay[i], kept[i], written, out=states[i])
     return o, states

@@ -16,7 +16,8 @@ def gdn_step(
     live = slots.nonzero().flatten()
     if len(live) < len(slots):
         o = torch.zeros_like(v, memory_format=torch.contiguous_format)
-        o[live] = gdn_step(q[live], k[live], v[live], g[live], beta[live], state, slots[live])
+        q, k, v, g, beta = (x[live] for x in (q, k, v, g, beta))
+        o[live] = gdn_step(q, k, v, g, beta, state, slots[live])
         return o
     current = state.index_select(0, slots).to(accumulator(state))
     o = advance(q, k, v, g, beta, current)
@@ -39,8 +40,8 @@ def gdn_verify(
     o = torch.zeros_like(v, memory_format=torch.contiguous_format)
     live = slots.nonzero().flatten()
     if len(live) < len(slots):
-        inputs = (x[live] for x in (q, k, v, g, beta))
-        o[live] = gdn_verify(*inputs, state, slots[live], steps, rows[live])
+        q, k, v, g, beta = (x[live] for x in (q, k, v, g, beta))
+        o[live] = gdn_verify(q, k, v, g, beta, state, slots[live], steps, rows[live])
         return o
     current = state.index_select(0, slots).to(accumulator(state))
     for d in range(v.shape[1]):
