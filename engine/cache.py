@@ -43,7 +43,11 @@ class Cache:
             if node:
                 self.tree.unlock(node, request.number)
             return None
-        shared = [where for each in reversed(list(node.path)) for where in each.locations] if node else []
+        shared = (
+            [where for each in reversed(list(node.path)) for where in each.locations]
+            if node
+            else []
+        )
         return self._seat(request, node, shared + locations)
 
     def take_slot(self, running: Running, role: Role, *, evict: bool) -> Lease | None:

@@ -21,25 +21,39 @@ class EngineConfig:
     Each field's help is its command line help; `docs/flags.md` is made from it.
     """
 
-    model_path: Path = field(metadata={"help": "Hugging Face folder; `bundled` is the small model inside"})
+    model_path: Path = field(
+        metadata={"help": "Hugging Face folder; `bundled` is the small model inside"}
+    )
     served_model_name: str = field(default="", metadata={"help": "name that clients use"})
     device: str = field(default="cpu", metadata={"help": "cpu or cuda"})
     dtype: str = field(default="float32", metadata={"help": f"one of {', '.join(DTYPES)}"})
-    context_length: int = field(default=4096, metadata={"help": "tokens of prompt and output, at most"})
+    context_length: int = field(
+        default=4096, metadata={"help": "tokens of prompt and output, at most"}
+    )
     page_size: int = field(default=1, metadata={"help": "tokens in a KV page"})
     max_total_tokens: int = field(default=32768, metadata={"help": "KV locations"})
-    max_running_requests: int = field(default=16, metadata={"help": "requests that decode together"})
-    chunked_prefill_size: int = field(default=512, metadata={"help": "prompt tokens in one forward"})
-    max_mamba_cache_size: int = field(default=128, metadata={"help": "state slots, the pad slot not counted"})
+    max_running_requests: int = field(
+        default=16, metadata={"help": "requests that decode together"}
+    )
+    chunked_prefill_size: int = field(
+        default=512, metadata={"help": "prompt tokens in one forward"}
+    )
+    max_mamba_cache_size: int = field(
+        default=128, metadata={"help": "state slots, the pad slot not counted"}
+    )
     mamba_radix_cache_strategy: str = field(
         default="extra_buffer_lazy", metadata={"help": f"one of {', '.join(STRATEGIES)}"}
     )
-    mamba_track_interval: int = field(default=256, metadata={"help": "decode leaves a checkpoint so often"})
+    mamba_track_interval: int = field(
+        default=256, metadata={"help": "decode leaves a checkpoint so often"}
+    )
     disable_overlap_schedule: bool = field(
         default=False, metadata={"help": "retire each forward before the next is launched"}
     )
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
-    speculative_algorithm: str = field(default="", metadata={"help": "NGRAM, NEXTN, or empty for none"})
+    speculative_algorithm: str = field(
+        default="", metadata={"help": "NGRAM, NEXTN, or empty for none"}
+    )
     speculative_num_steps: int = field(default=3, metadata={"help": "drafted tokens in a verify"})
     without_patch: tuple[str, ...] = field(
         default=(), metadata={"help": "bring an upstream bug back: name of a patch, repeatable"}

@@ -32,7 +32,9 @@ class Memory:
     conv: Tensor  # [recurrent layers, slots, conv channels, conv window]
     ssm: Tensor  # [recurrent layers, slots, state heads, key dim, value dim]
     conv_steps: Tensor  # [recurrent layers, scratch rows, draft tokens, conv channels, conv window]
-    ssm_steps: Tensor  # [recurrent layers, scratch rows, draft tokens, state heads, key dim, value dim]
+    ssm_steps: (
+        Tensor  # [recurrent layers, scratch rows, draft tokens, state heads, key dim, value dim]
+    )
 
     @staticmethod
     def allocate(

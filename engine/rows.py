@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 DISCARD = 0
 """The row that padding names."""

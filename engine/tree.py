@@ -238,4 +238,3 @@ class RadixTree:
         """A leaf that can't be resumed from is of no use to anybody."""
         if not node.children and node.checkpoint is None and not node.locks:
             self._remove(node)
-

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from slotscope.engine.running import Plan, Running
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Role
 
-from ..running import Plan, Running
 from .strategy import Strategy
 
 

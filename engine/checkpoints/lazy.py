@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from slotscope.engine.running import Plan, Running
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
-from ..running import Plan, Running
 from .strategy import Strategy
 
 
@@ -110,9 +110,7 @@ class ExtraBufferLazy(Strategy):
         position = 1 - pair.next
         if pair.leases[position] is None:
             if self.config.fail_spare_slots:
-                probe.emit(
-                    Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED
-                )
+                probe.emit(Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED)
                 return None
             evict = not self.patches.on("no-evict-for-spare")
             pair.leases[position] = self.cache.take_slot(running, Role.SPARE, evict=evict)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from slotscope.engine.cache import Cache
+from slotscope.engine.config import EngineConfig
+from slotscope.engine.grids import Grids
+from slotscope.engine.patches import Patches
+from slotscope.engine.running import Plan, Running
+from slotscope.engine.states import States
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
-
-from ..cache import Cache
-from ..config import EngineConfig
-from ..grids import Grids
-from ..patches import Patches
-from ..running import Plan, Running
-from ..states import States
 
 
 class Strategy(ABC):

@@ -78,8 +78,12 @@ def _turn(talk: _Talk) -> tuple[str, str]:
 
 def _greet(talk: _Talk) -> tuple[str, str]:
     if not talk.known:
-        return talk.rng.choice(_GREETINGS), "Hello! I keep the harbour books. What would you like to know?"
-    return talk.rng.choice(_GREETINGS), f"Hello! I am {talk.name}, clerk of the harbour. Ask me anything."
+        return talk.rng.choice(
+            _GREETINGS
+        ), "Hello! I keep the harbour books. What would you like to know?"
+    return talk.rng.choice(
+        _GREETINGS
+    ), f"Hello! I am {talk.name}, clerk of the harbour. Ask me anything."
 
 
 def _thank(talk: _Talk) -> tuple[str, str]:
@@ -99,7 +103,11 @@ def _remember(talk: _Talk) -> tuple[str, str]:
     """A fact given in mid-chat; later turns may ask for it."""
     name, thing = talk.rng.choice(words.FIRST), talk.rng.choice(words.THINGS)
     place = talk.rng.choice(words.PLACES)
-    fact = (f"{name} has the {thing}.", f"Where is the {thing}?", f"{name} has the {thing}, at {place}.")
+    fact = (
+        f"{name} has the {thing}.",
+        f"Where is the {thing}?",
+        f"{name} has the {thing}, at {place}.",
+    )
     talk.known = [known for known in talk.known if known[1] != fact[1]] + [fact]
     return f"Remember this: {name} has the {thing}, at {place}.", f"I will remember: {fact[2]}"
 

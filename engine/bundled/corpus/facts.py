@@ -27,8 +27,16 @@ def draw(rng: Random) -> list[tuple[str, str, str]]:
             "What colour is the flag?",
             f"The flag is {colour}.",
         ),
-        (f"The fastest ship is the {ship}.", "Which ship is the fastest?", f"The {ship} is the fastest."),
-        (f"There are {lamps} lamps on the pier.", "How many lamps are there?", f"There are {lamps} lamps."),
+        (
+            f"The fastest ship is the {ship}.",
+            "Which ship is the fastest?",
+            f"The {ship} is the fastest.",
+        ),
+        (
+            f"There are {lamps} lamps on the pier.",
+            "How many lamps are there?",
+            f"There are {lamps} lamps.",
+        ),
         (
             f"The store is full of {cargo} and the wind is {wind}.",
             "What is in the store?",

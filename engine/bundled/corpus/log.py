@@ -36,7 +36,9 @@ def write(rng: Random) -> str:
     for count in range(1, rng.randint(7, 30)):
         out.append(_entry(harbour, code if count % every == 0 else ""))
     total = harbour.line - first
-    out.append(f"Log closed at line {harbour.line} after {total} lines. Keeper: {keeper}. Code word: {code}.")
+    out.append(
+        f"Log closed at line {harbour.line} after {total} lines. Keeper: {keeper}. Code word: {code}."
+    )
     return "\n".join(out) + "\n"
 
 

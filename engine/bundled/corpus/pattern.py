@@ -35,12 +35,18 @@ def _count(rng: Random) -> list[str]:
 
 
 def _countdown(rng: Random) -> list[str]:
-    colour, good, where = rng.choice(words.COLOURS), rng.choice(words.GOODS), rng.choice(words.PLACES)
+    colour, good, where = (
+        rng.choice(words.COLOURS),
+        rng.choice(words.GOODS),
+        rng.choice(words.PLACES),
+    )
     top = rng.randint(6, 20)
     out = []
     for number in range(top, 0, -1):
         now = _some(number, colour, good)
-        out.append(f"{now.capitalize()} at {where}; one was sold, and then there were {number - 1}.")
+        out.append(
+            f"{now.capitalize()} at {where}; one was sold, and then there were {number - 1}."
+        )
     return [*out, f"No {colour} {good} at {where}; that is the end of the song."]
 
 

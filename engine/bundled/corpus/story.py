@@ -6,7 +6,13 @@ from random import Random
 
 from . import words
 
-_WEATHER = ("it rained", "the sun shone", "the wind was cold", "fog lay on the water", "it was calm")
+_WEATHER = (
+    "it rained",
+    "the sun shone",
+    "the wind was cold",
+    "fog lay on the water",
+    "it was calm",
+)
 _MEALS = ("bread and cheese", "soup", "apples", "fish and salt", "porridge")
 _SAYINGS = (
     "Step by step and stone by stone",

@@ -82,7 +82,9 @@ def rate(recipe: Recipe, step: int, progress: float) -> float:
     return recipe.rate * min(1.0, (step + 1) / recipe.warmup) * cosine
 
 
-def fit(model: Model, stream: data.Stream, recipe: Recipe, device: str, out: Path) -> dict[str, Any]:
+def fit(
+    model: Model, stream: data.Stream, recipe: Recipe, device: str, out: Path
+) -> dict[str, Any]:
     """Train until the minutes are over. Returns how far it came."""
     draw = torch.Generator().manual_seed(recipe.seed)
     steps, seen = 0, 0
@@ -131,7 +133,9 @@ def measure(model: Model, recipe: Recipe, device: str) -> dict[str, Any]:
     found = accept.lengths(model, texts, recipe.prompt, DRAFT_STEPS)
     shares = [found.count(length) / len(found) for length in range(1, DRAFT_STEPS + 2)]
     for row in texts[:4].tolist():
-        print(repr(bytes(token if token < 256 else 124 for token in row).decode("utf-8", "replace")))  # noqa: T201
+        print(
+            repr(bytes(token if token < 256 else 124 for token in row).decode("utf-8", "replace"))
+        )  # noqa: T201
     return {
         "held_out_nats_per_byte": round(trunk.item(), 4),
         "held_out_draft_nats_per_byte": [round(part.item(), 4) for part in drafts],

@@ -1,0 +1,215 @@
+"""Runner: one forward on the device."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from slotscope.instrument.event import Kind
+
+from .batch import Batch, Item, Result
+from .forward import Forward, Track
+from .grids import Grids
+from .memory import Memory
+from .models.base import Model
+from .patches import Patches
+from .request import SamplingParams
+from .rows import DISCARD, Rows
+from .sampler import Sampler
+from .slots import PAD
+from .speculation.commit import commit, prepare
+from .speculation.drafter import Drafter
+from .states import States
+
+BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
+"""Batch sizes of decode and verify, as CUDA graphs would have them; the rest is padding."""
+
+
+class Runner:
+    """Reads what it needs to know of a row (length, last token) on the device, never from the host,
+    so that a batch may be launched before the one ahead of it is retired."""
+
+    def __init__(
+        self,
+        model: Model,
+        memory: Memory,
+        rows: Rows,
+        states: States,
+        sampler: Sampler,
+        drafter: Drafter | None,
+        grids: Grids,
+        patches: Patches,
+    ) -> None:
+        self.model, self.memory, self.rows, self.states = model, memory, rows, states
+        self._sampler, self._drafter, self._grids = sampler, drafter, grids
+        self._commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
+
+    @torch.inference_mode()
+    def run(self, batch: Batch) -> Result:
+        """Launch a batch. Initialises the slots of new requests first, in stream order."""
+        if batch.kind is Kind.PREFILL:
+            return self._prefill(batch.items)
+        if batch.kind is Kind.DECODE:
+            return self._decode(batch.items)
+        return self._verify(batch.items)
+
+    def _prefill(self, items: tuple[Item, ...]) -> Result:
+        self._initialise(items)
+        rows = self._index([item.running.row for item in items])
+        lengths = [item.end - item.start for item in items]
+        batch = self._prefill_batch(items, rows, lengths)
+        hidden = self.model.forward(batch, self.memory)
+        last = self._index(lengths).cumsum(0) - 1
+        logits = self.model.logits(hidden[last])[:, None]
+        tokens, logprobs = self._sampler.choose(logits, _asked(items))
+        before = self.rows.lengths[rows]
+        ends = before + self._index(lengths)
+        self.rows.lengths[rows] = ends
+        self._keep_chosen(items, rows, ends, tokens[:, 0])
+        if self._drafter:
+            following = torch.cat(
+                [self.rows.tokens[i.running.row, i.start + 1 : i.end + 1] for i in items]
+            )
+            self._drafter.observe(batch, hidden, following, rows, last)
+        return Result(tokens, logprobs, before, torch.ones_like(before))
+
+    def _decode(self, items: tuple[Item, ...]) -> Result:
+        count, rows, slots = self._padded(items)
+        before = self.rows.lengths[rows]
+        tokens = self.rows.tokens[rows, before][:, None]
+        batch = self._steps(Kind.DECODE, items, rows, slots, tokens)
+        hidden = self.model.forward(batch, self.memory)
+        logits = self.model.logits(hidden)[:count, None]
+        chosen, logprobs = self._sampler.choose(logits, _asked(items))
+        self._copy_tracks(items)
+        rows, before = rows[:count], before[:count]
+        self.rows.lengths[rows] = before + 1
+        self.rows.tokens[rows, before + 1] = chosen[:, 0]
+        return Result(chosen, logprobs, before, torch.ones_like(before))
+
+    def _verify(self, items: tuple[Item, ...]) -> Result:
+        assert self._drafter is not None
+        count, rows, slots = self._padded(items)
+        plan = prepare(
+            rows[:count],
+            [item.live_slot for item in items],
+            [item.plan.slot if item.plan else None for item in items],
+        )
+        before = self.rows.lengths[rows]
+        drafts = self._drafter.draft(rows)  # [B, steps]
+        fed = torch.cat([self.rows.tokens[rows, before][:, None], drafts], 1)
+        batch = self._steps(Kind.VERIFY, items, rows, slots, fed)
+        hidden = self.model.forward(batch, self.memory)
+        logits = self.model.logits(hidden).view(len(rows), fed.shape[1], -1)
+        chosen, logprobs = self._sampler.choose(logits[:count], _asked(items))
+        # A draft is accepted where it is what the model itself chose after all before it.
+        agreed = (drafts[:count] == chosen[:, :-1]).long().cumprod(1)
+        accept = 1 + agreed.sum(1)
+        if self._commits:
+            commit(self.states, plan, self._grids, before[:count], accept)
+        self._accept(batch, hidden, rows, before, chosen, accept)
+        return Result(chosen, logprobs, before[:count], accept)
+
+    def _accept(
+        self,
+        batch: Forward,
+        hidden: Tensor,
+        rows: Tensor,
+        before: Tensor,
+        chosen: Tensor,
+        accept: Tensor,
+    ) -> None:
+        """Advance the rows; what was chosen beyond the accepted tokens is overwritten later."""
+        assert self._drafter is not None
+        count, width = chosen.shape
+        mine, start = rows[:count], before[:count]
+        ahead = torch.arange(1, width + 1, device=rows.device)
+        self.rows.tokens[mine[:, None], start[:, None] + ahead] = chosen
+        self.rows.lengths[mine] = start + accept
+        following = torch.zeros(len(rows), width, dtype=torch.int64, device=rows.device)
+        following[:count] = chosen
+        last = torch.arange(len(rows), device=rows.device) * width
+        last[:count] += accept - 1
+        self._drafter.observe(batch, hidden, following.reshape(-1), rows, last)
+
+    def _initialise(self, items: tuple[Item, ...]) -> None:
+        """The deferred copy-on-write and clear of new requests."""
+        fresh = [item for item in items if item.fresh]
+        restored = [item for item in fresh if item.source is not None]
+        self.states.copy(
+            [item.source for item in restored if item.source is not None],
+            [item.live_slot for item in restored],
+        )
+        self.states.clear([item.live_slot for item in fresh if item.source is None])
+
+    def _copy_tracks(self, items: tuple[Item, ...]) -> None:
+        """Decode: a checkpoint is a copy of the live state after the step."""
+        tracked = [item for item in items if item.plan]
+        self.states.copy(
+            [item.live_slot for item in tracked],
+            [item.plan.slot for item in tracked if item.plan],
+        )
+
+    def _keep_chosen(
+        self, items: tuple[Item, ...], rows: Tensor, ends: Tensor, chosen: Tensor
+    ) -> None:
+        """The first output token follows the prompt; a chunk in its middle is followed by itself."""
+        final = torch.tensor([item.last for item in items], device=rows.device)
+        self.rows.tokens[rows[final], ends[final]] = chosen[final]
+
+    def _prefill_batch(self, items: tuple[Item, ...], rows: Tensor, lengths: list[int]) -> Forward:
+        positions = torch.cat([torch.arange(i.start, i.end, device=rows.device) for i in items])
+        repeated = rows.repeat_interleave(self._index(lengths))
+        tracks = tuple(
+            Track(at, item.plan.depth - item.start, item.plan.slot)
+            for at, item in enumerate(items)
+            if item.plan and item.plan.depth is not None
+        )
+        return Forward(
+            kind=Kind.PREFILL,
+            tokens=self.rows.tokens[repeated, positions],
+            positions=positions,
+            lengths=lengths,
+            contexts=self.rows.lengths[rows],
+            locations=self.rows.table[repeated, positions],
+            table=self.rows.table[rows, : max(item.end for item in items)],
+            slots=self._index([item.live_slot for item in items]),
+            tracks=tracks,
+        )
+
+    def _steps(
+        self, kind: Kind, items: tuple[Item, ...], rows: Tensor, slots: Tensor, tokens: Tensor
+    ) -> Forward:
+        """A decode or verify of tokens [B, S], padding included."""
+        width = tokens.shape[1]
+        context = self.rows.lengths[rows]
+        positions = context[:, None] + torch.arange(width, device=rows.device)
+        # The host's bound on the longest row, not the device's own figure: reading that would wait.
+        longest = min(max(item.end for item in items) + 2 * width, self.rows.width)
+        locations = self.rows.table[rows[:, None], positions]
+        return Forward(
+            kind=kind,
+            tokens=tokens.reshape(-1),
+            positions=positions.reshape(-1),
+            lengths=[width] * len(rows),
+            contexts=context,
+            locations=locations.reshape(-1),
+            table=self.rows.table[rows, :longest],
+            slots=slots,
+            scratch=rows if kind is Kind.VERIFY else None,
+        )
+
+    def _padded(self, items: tuple[Item, ...]) -> tuple[int, Tensor, Tensor]:
+        """Number of real rows; rows and live slots, filled up to the bucket's size."""
+        count = len(items)
+        size = next((bucket for bucket in BUCKETS if bucket >= count), count)
+        rows = [item.running.row for item in items] + [DISCARD] * (size - count)
+        slots = [item.live_slot for item in items] + [PAD] * (size - count)
+        return count, self._index(rows), self._index(slots)
+
+    def _index(self, values: list[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self.rows.table.device)
+
+
+def _asked(items: tuple[Item, ...]) -> list[SamplingParams]:
+    return [item.running.request.sampling for item in items]

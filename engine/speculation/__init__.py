@@ -1,0 +1,1 @@
+"""Draft, verify, accept, and move a recurrent state by what was accepted."""
