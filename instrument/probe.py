@@ -10,12 +10,23 @@ Call through the module, as above: `start` and `stop` replace `emit`.
 
 from __future__ import annotations
 
+import atexit
+import itertools
+import os
+import sys
+import threading
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from .event import Component, Kind, Op, Outcome, Role, Source, Unit
+from .layout import Fact
+from .session import Overflow, Session, Voice
+
+ENVIRONMENT = "SLOTSCOPE_TRACE"
+"""Names the trace directory to processes that a traced one spawns."""
 
 Column = int | Sequence[int] | Sequence[int | None] | np.ndarray[Any, Any] | None
 """One value for the whole call, or one for each slot of it. None is null."""
@@ -63,17 +74,148 @@ def _silent(
     return 0
 
 
+def _speak(op: Op, **given: Any) -> int:
+    """The live form of `_silent`."""
+    try:
+        voice = _local.voice
+    except AttributeError:
+        voice = _voice()
+    return int(voice.append(op, given))
+
+
 emit = _silent
+level = 0
+"""How much is traced: 0 nothing, 1 what the host knows."""
+
+_session: Session | None = None
+_local = threading.local()  # of the session
+_requests = itertools.count(1)
 
 
-def request(request_id: str, *, attempt: int = 0, client_id: str = "", trace_parent: str = "") -> int:
-    """A number for a request, unique in this process; the trace keeps the pair. 0 while off."""
-    return 0
+class ProbeError(RuntimeError):
+    """Tracing can't start. The engine may go on without it."""
+
+
+def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool = True) -> None:
+    """Trace this process into `trace_dir`, which is made if absent; `level` 0 does nothing.
+
+    Forked children are traced too, from their first word on. Spawned children find the directory
+    in the environment: call `start_from_environment` there.
+
+    Args:
+        collector: start the process that stores the trace in DuckDB, if none runs on it yet.
+
+    Raises:
+        ProbeError: the directory can't be written or is full, or this process is traced already.
+    """
+    if level == 0:
+        return
+    if level != 1:
+        raise ProbeError(f"level is {level!r}, but only 0 (off) and 1 (what the host knows) exist.")
+    if _session is not None:
+        raise ProbeError(
+            f"This process is traced into {_session.directory} already, so {trace_dir} would get "
+            "nothing. Call probe.stop() first."
+        )
+    session = Session(Path(trace_dir).absolute(), collector=collector)
+    try:
+        session.register()
+    except OSError as error:
+        raise ProbeError(
+            f"Nothing can be traced into {trace_dir}: {error}. Name a directory that this user may "
+            "write and that has at least 16 MiB of room."
+        ) from error
+    _open(session)
+    os.environ[ENVIRONMENT] = str(session.directory)
+    note("slotscope.level", level)
+
+
+def start_from_environment() -> bool:
+    """Trace this process as the one that spawned it is traced. False if that one is not.
+
+    Raises:
+        ProbeError: as `start`.
+    """
+    directory = os.environ.get(ENVIRONMENT)
+    if not directory or _session is not None:
+        return _session is not None
+    start(directory)
+    return True
+
+
+def stop() -> None:
+    """Leave the trace. What was said is on disk; `emit` is silent again."""
+    global _session, _local, emit, level
+    if _session is None:
+        return
+    session, _session = _session, None
+    emit, level = _silent, 0
+    os.environ.pop(ENVIRONMENT, None)
+    session.stop()
+    _local = threading.local()
+
+
+def request(
+    request_id: str, *, attempt: int = 0, client_id: str = "", trace_parent: str = ""
+) -> int:
+    """A number for a request, unique in this process; the trace keeps the pair. 0 while off.
+
+    Args:
+        request_id: the engine's own id, unique among attempts that have the same number.
+        client_id: what the client calls it; may repeat.
+        trace_parent: W3C `traceparent` that came with it.
+    """
+    if _session is None:
+        return 0
+    number = next(_requests)
+    content = {"number": number, "id": request_id, "attempt": attempt}
+    content |= {"client": client_id, "parent": trace_parent}
+    _voice().state(Fact.REQUEST, content)
+    return number
 
 
 def hook(name: str, ops: Sequence[Op], *, live: bool) -> None:
     """Say that the place `name` reports `ops`, or that it can't. Detectors that need a dead hook are blind."""
+    _say(Fact.HOOK, {"name": name, "ops": [int(op) for op in ops], "live": live})
 
 
 def note(key: str, value: str | int | float | bool) -> None:
     """A fact on this process: engine, model, strategy, pool size, patches that are off."""
+    _say(Fact.NOTE, {"key": key, "value": value})
+
+
+def _say(fact: Fact, content: dict[str, Any]) -> None:
+    if _session is not None:
+        voice = _voice()  # Before the fact is kept: a new session says all that it has kept.
+        _session.facts.append((fact, content))
+        voice.state(fact, content)
+
+
+def _voice() -> Voice:
+    """The calling thread's voice."""
+    session = _session
+    if session is None:
+        return Overflow(None, itertools.count(1))
+    found: Voice | None = getattr(session.local, "voice", None)
+    if found is None:
+        found = session.join()
+    return found
+
+
+def _open(session: Session) -> None:
+    global _session, _local, emit, level
+    _session, _local, level = session, session.local, 1
+    emit = cast("Any", _speak)
+    atexit.register(stop)
+    if "multiprocessing.util" in sys.modules:
+        # Children of multiprocessing end without atexit. Their end would look like a crash.
+        sys.modules["multiprocessing.util"].Finalize(None, stop, exitpriority=-100)
+
+
+def _after_fork() -> None:
+    """The child has its own process number and writers, and takes them at its first word."""
+    if _session is not None:
+        _open(_session.child())
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,154 @@
+"""Segment: the records of one segment file, walked and checked."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import layout
+
+Headers = np.ndarray[Any, np.dtype[np.void]]
+Offsets = np.ndarray[Any, np.dtype[np.int64]]
+
+_TAG = struct.Struct("<II")
+_CRC_OF_NO_CRC = zlib.crc32(b"\0" * 4)
+
+
+class SegmentError(ValueError):
+    """A file that is no segment of this version. The message names the path, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a segment that are not what was written."""
+
+    at: int
+    size: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Whole, checked records of one segment."""
+
+    data: bytes  # of the part of the segment that was read, from a multiple of 8 on
+    offsets: Offsets  # [R] of each record in data
+    headers: Headers  # [R] of layout.HEADER_DTYPE
+    end: int  # where in the segment the next reading starts
+    damage: tuple[Damage, ...]
+
+
+class SegmentFile:
+    """A segment opened for reading, while its writer may still write."""
+
+    def __init__(self, path: Path) -> None:
+        """Map the file.
+
+        Raises:
+            SegmentError: no segment, or of another version.
+            OSError: it can't be read.
+        """
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.process, self.number, self.anchor = self._header()
+            # The words alone are mapped: the file may be cut to its committed size meanwhile, and
+            # what is read beyond the end of a mapped file kills the reader.
+            self._map = mmap.mmap(self._descriptor, layout.SEGMENT_HEADER_DATA, prot=mmap.PROT_READ)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self._words = memoryview(self._map).cast("q")
+
+    def _header(self) -> tuple[int, int, tuple[int, int]]:
+        size = struct.calcsize(layout.SEGMENT_HEADER)
+        head = os.pread(self._descriptor, layout.SEGMENT_HEADER_DATA, 0)
+        if len(head) < layout.SEGMENT_HEADER_DATA or head[:8] != layout.SEGMENT_MAGIC:
+            raise SegmentError(f"{self.path} is no segment of slotscope. Remove it to go on.")
+        fields = struct.unpack(layout.SEGMENT_HEADER, head[:size])
+        _, version, process, number, _, monotonic_ns, realtime_ns, crc = fields
+        if version != layout.VERSION:
+            raise SegmentError(
+                f"{self.path} has version {version}; this slotscope reads version "
+                f"{layout.VERSION}. Read it with the slotscope that wrote it."
+            )
+        if crc != zlib.crc32(head[: size - 4]):
+            raise SegmentError(f"{self.path} has a damaged header. Remove it to go on.")
+        return process, number, (monotonic_ns, realtime_ns)
+
+    @property
+    def writer(self) -> int | None:
+        """Who writes it; None while it waits to be used."""
+        owner = self._words[layout.WORD_OWNER]
+        return owner - 1 if owner else None
+
+    @property
+    def ordinal(self) -> int:
+        """Which segment of its writer it is, from 0."""
+        return self._words[layout.WORD_ORDINAL]
+
+    @property
+    def sealed(self) -> bool:
+        """Its writer has gone on to another."""
+        return bool(self._words[layout.WORD_SEALED])
+
+    @property
+    def committed(self) -> tuple[int, int]:
+        """Bytes, header included, and events that the writer has published."""
+        word = self._words[layout.WORD_COMMIT]
+        return word & layout.SIZE_MASK, word >> layout.COMMIT_SHIFT
+
+    def read(self, start: int, end: int) -> Records:
+        """Records from `start` to `end`, which are ends of records or `layout.SEGMENT_HEADER_DATA`.
+
+        A record whose bytes are not what was written is left out and told as damage, with all that
+        follows it if its size can't be trusted either.
+        """
+        data = os.pread(self._descriptor, end - start, start)
+        offsets, damage, at = _walk(data)
+        if at < end - start:
+            what = "cut off" if len(data) < end - start else "unreadable"
+            damage.append(Damage(start + at, end - start - at, what))
+        found = np.array(offsets, np.int64)
+        return Records(data, found, _headers(data, found), end, tuple(damage))
+
+    def close(self) -> None:
+        """Unmap and close."""
+        self._words.release()
+        self._map.close()
+        os.close(self._descriptor)
+
+
+def _walk(data: bytes) -> tuple[list[int], list[Damage], int]:
+    """Offsets of the good records, the bad ones, and where it could go no further."""
+    view, at, stop = memoryview(data), 0, len(data) - layout.HEADER_SIZE
+    offsets: list[int] = []
+    damage: list[Damage] = []
+    unpack, crc32, seed = _TAG.unpack_from, zlib.crc32, _CRC_OF_NO_CRC
+    append, mask = offsets.append, layout.SIZE_MASK
+    while at <= stop:
+        crc, tag = unpack(data, at)
+        size = tag & mask
+        end = at + size
+        if crc32(view[at + 4 : end], seed) == crc and size >= layout.HEADER_SIZE:
+            append(at)
+        elif size < layout.HEADER_SIZE or size % layout.ALIGN or end > len(data):
+            break
+        else:
+            damage.append(Damage(at, size, "changed"))
+        at = end
+    return offsets, damage, at
+
+
+def _headers(data: bytes, offsets: Offsets) -> Headers:
+    words = np.frombuffer(data, np.uint64, len(data) // 8)
+    step = np.arange(layout.HEADER_SIZE // 8)
+    picked = words[(offsets // 8)[:, None] + step]
+    return picked.reshape(-1).view(layout.HEADER_DTYPE)

@@ -1,0 +1,133 @@
+"""Session: one process's part in a trace. Gives each thread its writer."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from . import spawn
+from .control import Control
+from .event import Op
+from .layout import Fact, Reason
+from .roller import Roller
+from .writer import Writer
+
+
+class Voice(Protocol):
+    """What a thread speaks through."""
+
+    def append(self, op: Op, given: dict[str, Any]) -> int: ...
+
+    def state(self, fact: Fact, content: dict[str, Any]) -> None: ...
+
+
+class Overflow:
+    """The voice of threads that got no writer: nothing is stored, everything is counted."""
+
+    def __init__(self, control: Control | None, orders: Iterator[int]) -> None:
+        self._control, self._orders = control, orders
+
+    def append(self, op: Op, given: dict[str, Any]) -> int:
+        """Count the call's events."""
+        order = next(self._orders)
+        slots = given.get("slots")
+        self._lose(op, len(slots) if hasattr(slots, "__len__") else 1, order)
+        return order
+
+    def state(self, fact: Fact, content: dict[str, Any]) -> None:
+        """Count the fact."""
+        self._lose(fact, 1, next(self._orders))
+
+    def _lose(self, op: int, events: int, order: int) -> None:
+        if self._control is not None and 0 <= op < 64:
+            self._control.lose_shared(op, events, order, Reason.FULL)
+
+
+class _Seat:
+    """Gives a thread's writer to a later thread, once this one has ended."""
+
+    def __init__(self, writer: Writer, idle: deque[Writer]) -> None:
+        self._writer, self._idle = writer, idle
+
+    def __del__(self) -> None:
+        self._idle.append(self._writer)
+
+
+class Session:
+    """Registered in the trace directory from the first writer on, so a silent fork leaves nothing."""
+
+    def __init__(self, directory: Path, *, collector: bool) -> None:
+        self.directory = directory
+        self.facts: list[tuple[Fact, dict[str, Any]]] = []  # what a forked child says again
+        self.orders = itertools.count(1)
+        self._collector = spawn.Keeper(directory) if collector else None
+        self.local = threading.local()
+        self._idle: deque[Writer] = deque()
+        self._writers: list[Writer] = []
+        self._lock = Lock()
+        self._control: Control | None = None
+        self._roller: Roller | None = None
+
+    def register(self) -> None:
+        """Take part from now on.
+
+        Raises:
+            OSError: the directory can't be made, can't be written, or is full.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._control = Control(self.directory)
+        keep = self._collector.check if self._collector else lambda: None
+        self._roller = Roller(
+            self.directory, self._control.process, report=self._control.report, idle=keep
+        )
+        self._roller.start()
+        keep()
+
+    def child(self) -> Session:
+        """The session of a process that was forked from this one; not yet registered."""
+        child = Session(self.directory, collector=self._collector is not None)
+        child.facts = list(self.facts)
+        return child
+
+    def stop(self) -> None:
+        """Seal the segments and leave the trace."""
+        for writer in self._writers:
+            writer.close()
+        if self._roller is not None:
+            self._roller.stop()
+        if self._control is not None:
+            self._control.stop()
+
+    def join(self) -> Voice:
+        """A voice for the calling thread, which keeps it in `local.voice`. Never raises."""
+        with self._lock:
+            fresh = self._control is None
+            if fresh:
+                try:
+                    self.register()
+                except OSError as error:
+                    # Only after a fork: an explicit start has raised this to its caller.
+                    sys.stderr.write(f"slotscope: this process is not traced: {error}\n")
+            if self._control is None or self._roller is None:
+                self.local.voice = Overflow(None, self.orders)
+                return self.local.voice
+            if self._idle:
+                writer = self._idle.popleft()
+            elif self._control.blocks:
+                block = self._control.blocks.popleft()
+                writer = Writer(self._control, block, self._roller, self.orders)
+                self._writers.append(writer)
+            else:
+                self.local.voice = Overflow(self._control, self.orders)
+                return self.local.voice
+            self.local.seat = _Seat(writer, self._idle)
+            self.local.voice = writer
+            for fact, content in self.facts if fresh else ():
+                writer.state(fact, content)
+            return writer
