@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from slotscope.kernels.checks import check_like
 from torch import Tensor
+
+from slotscope.kernels.checks import check_like
 
 from .update import check_filter, silu, summed_in
 from .verify import joined

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from slotscope.kernels.checks import check_index, check_like, check_memory
 from torch import Tensor
+
+from slotscope.kernels.checks import check_index, check_like, check_memory
 
 # One channel for each of the 128 threads of a program, so that no thread reads a column of a
 # window after another thread has shifted it.

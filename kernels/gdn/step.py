@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from slotscope.kernels.checks import KernelError, check_index, check_like, check_memory
 from torch import Tensor
+
+from slotscope.kernels.checks import KernelError, check_index, check_like, check_memory
 
 BLOCK_V = 32
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import torch
 import triton
 import triton.language as tl
-from slotscope.kernels.checks import check_index, check_memory
 from torch import Tensor
+
+from slotscope.kernels.checks import check_index, check_memory
 
 from .reference import FIRST, LOW, SECOND
 

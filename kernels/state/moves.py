@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import triton
 import triton.language as tl
-from slotscope.kernels.checks import KernelError, check_index, check_memory
 from torch import Tensor
+
+from slotscope.kernels.checks import KernelError, check_index, check_memory
 
 BLOCK = 2048  # elements of a program
 

@@ -1,0 +1,95 @@
+"""What kernel tests and benchmarks share: inputs, memory that shows stray touches, tolerances.
+
+Random numbers come from torch's CPU generator, so a seed gives equal cases on every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+# Sums are taken in float32 or wider, so a bfloat16 result may be off by its own rounding alone.
+TOLERANCES = {
+    torch.float64: {"rtol": 1e-12, "atol": 1e-12},
+    torch.float32: {"rtol": 1e-5, "atol": 2e-5},
+    torch.bfloat16: {"rtol": 1.6e-2, "atol": 1e-2},
+}
+
+
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    """Equal up to the dtype's tolerance, NaN where NaN is expected and nowhere else."""
+    torch.testing.assert_close(actual, expected, equal_nan=True, **TOLERANCES[expected.dtype])
+
+
+def assert_untouched(before: Tensor, after: Tensor, written: Tensor, dim: int = 0) -> None:
+    """Equal to the last bit, NaN included, in all rows along `dim` but the `written` ones."""
+    kept = torch.ones(before.shape[dim], dtype=torch.bool)
+    kept[written.cpu()] = False
+    rows = kept.nonzero().flatten().to(before.device)
+    left, right = (
+        x.index_select(dim, rows).contiguous().view(torch.uint8) for x in (before, after)
+    )
+    assert torch.equal(left, right), "a row that no argument names has changed"
+
+
+def memory(*size: int, pads: int | slice, **kind: Any) -> Tensor:
+    """Random memory of this size; `memory[..., pads]` of the slot dimension is NaN.
+
+    Args:
+        size: [slots, ...], or [L, slots, ...] with `layered` in `kind`.
+        pads: slot or rows that nobody may read; what is read there shows in a result.
+        kind: dtype and device; `layered` (bool) says that layers come first.
+    """
+    layered = kind.pop("layered", False)
+    filled = torch.randn(*size, dtype=torch.float64).to(**kind)
+    (filled[:, pads] if layered else filled[pads]).fill_(torch.nan)
+    return filled
+
+
+def shuffled(rows: int, among: int, device: torch.device, *, first: int = 1) -> Tensor:
+    """[rows] int64: distinct numbers from `first` below `among`, in random order; the last is 0."""
+    numbers = torch.randperm(among - first)[:rows] + first
+    numbers[-1] = 0
+    return numbers.to(device)
+
+
+def gdn_inputs(
+    outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """q, k, v, g and beta as a model makes them; `kind` is dtype and device."""
+    q, k = (functional.normalize(torch.randn(*outer, HK, K).double(), dim=-1) for _ in "qk")
+    v = torch.randn(*outer, HV, V)
+    g = -3 * torch.rand(*outer, HV) ** 4  # most decays are near one, a few forget all
+    beta = torch.rand(*outer, HV)
+    gates = torch.promote_types(kind["dtype"], torch.float32)
+    return (
+        (q * K**-0.5).to(**kind),
+        k.to(**kind),
+        v.to(**kind),
+        g.to(**kind | {"dtype": gates}),
+        beta.to(**kind | {"dtype": gates}),
+    )
+
+
+@contextmanager
+def poisoned_empty() -> Iterator[None]:
+    """While open, `torch.empty` and `empty_like` give NaN, so that a skipped output shows."""
+
+    def poisoned(make: Any) -> Any:
+        def made(*args: Any, **kwargs: Any) -> Tensor:
+            tensor: Tensor = make(*args, **kwargs)
+            return tensor.fill_(torch.nan) if tensor.is_floating_point() else tensor
+
+        return made
+
+    with (
+        mock.patch.object(torch, "empty", poisoned(torch.empty)),
+        mock.patch.object(torch, "empty_like", poisoned(torch.empty_like)),
+    ):
+        yield
