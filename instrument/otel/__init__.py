@@ -1,0 +1,1 @@
+"""OpenTelemetry out: spans computed from slot events, and their way to any OTLP/HTTP endpoint."""

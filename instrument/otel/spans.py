@@ -1,0 +1,66 @@
+"""The `spans` view: put it on a connection, and read it in batches."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from .ids import Domain, SpanIds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import duckdb
+    import pyarrow as pa
+
+SQL = files("slotscope.instrument") / "sql" / "spans"
+
+LAST_OF_IDS = "span_trace_id"
+"""Whatever comes before it in the order, and it, needs no table."""
+
+BATCH_SPANS = 8192
+"""Spans that are read at once."""
+
+
+def names() -> list[str]:
+    """The SQL objects behind `spans`, in the order in which they can be created."""
+    return (SQL / "_order").read_text().split()
+
+
+def install_ids(con: duckdb.DuckDBPyConnection, uid: str) -> None:
+    """Create the macros that compute ids. They need no table.
+
+    Raises:
+        UidError: `uid` is not 32 hexadecimal digits.
+    """
+    ids = SpanIds.of(uid)
+    for domain in Domain:
+        name, seed = domain.name.lower(), ids.seed(domain)
+        con.execute(f"CREATE OR REPLACE MACRO {name}_seed() AS {seed}::UBIGINT")
+    _create(con, names()[: names().index(LAST_OF_IDS) + 1])
+
+
+def install(con: duckdb.DuckDBPyConnection, uid: str) -> None:
+    """Create `spans` and what it stands on, over the relations events, requests, processes, notes
+    and anchors of this connection.
+
+    Raises:
+        UidError: `uid` is not 32 hexadecimal digits.
+    """
+    install_ids(con, uid)
+    con.execute("CREATE OR REPLACE TABLE span_trace (uid VARCHAR, version VARCHAR)")
+    con.execute("INSERT INTO span_trace VALUES (?, ?)", [uid, version("slotscope")])
+    _create(con, names()[names().index(LAST_OF_IDS) + 1 :])
+
+
+def _create(con: duckdb.DuckDBPyConnection, objects: list[str]) -> None:
+    for name in objects:
+        con.execute((SQL / f"{name}.sql").read_text())
+
+
+def read(
+    con: duckdb.DuckDBPyConnection, query: str = "FROM spans", *, rows: int = BATCH_SPANS
+) -> Iterator[pa.RecordBatch]:
+    """Spans as Arrow batches of at most `rows`. Keep the connection for nothing else meanwhile."""
+    yield from con.execute(query).to_arrow_reader(rows)
