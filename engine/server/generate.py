@@ -74,8 +74,8 @@ async def _read_prompts(desk: Desk, fields: Fields) -> tuple[list[tuple[int, ...
     text, ids = fields.take("text"), fields.take("input_ids")
     if (text is None) == (ids is None):
         raise ApiError(
-            f"The body gives {'neither' if text is None else 'both'} text and input_ids. "
-            "Give one of them.",
+            f"The body gives {'neither text nor' if text is None else 'both text and'} input_ids. "
+            "Give one of the two.",
             param="text",
         )
     if ids is not None:

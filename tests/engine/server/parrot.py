@@ -31,6 +31,7 @@ class Parrot:
         self._open: dict[str, Request] = {}
         self._stop_now: set[str] = set()
         self._paused = False
+        self._single_turns = 0
         self._stopping = False
         self._turn = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="parrot")
@@ -99,6 +100,12 @@ class Parrot:
             self._paused = False
             self._turn.notify_all()
 
+    def say_once(self) -> None:
+        """Take one turn, though paused."""
+        with self._turn:
+            self._single_turns += 1
+            self._turn.notify_all()
+
     def wait_until_idle(self) -> None:
         """Return when no request is open."""
         with self._turn:
@@ -109,20 +116,25 @@ class Parrot:
         with self._turn:
             assert self._turn.wait_for(lambda: len(self.asked) >= count, timeout=30)
 
+    @property
+    def _may_speak(self) -> bool:
+        return not self._paused or self._single_turns > 0
+
     def _run(self) -> None:
         while True:
             with self._turn:
                 self._turn.wait_for(
-                    lambda: self._stopping or self._stop_now or (self._open and not self._paused)
+                    lambda: self._stopping or self._stop_now or (self._open and self._may_speak)
                 )
                 if self._stopping:
                     self._stop_now.update(self._open)
                 for request in list(self._open.values()):
                     if request.request_id in self._stop_now:
                         self._say(request, Delta((), (), "abort"))
-                    elif not self._paused:
+                    elif self._may_speak:
                         self._say(request, self._next(request))
                 self._stop_now.clear()
+                self._single_turns = max(self._single_turns - 1, 0)
                 if self._stopping:
                     return
 

@@ -43,7 +43,8 @@ class Client:
 
     def error(self, path: str, status: int = 400, **body: Any) -> dict[str, Any]:
         """The error object of a reply with this status."""
-        reply = self.http.post(path, json=body)
+        # Escaped, so that even a lone surrogate travels.
+        reply = self.http.post(path, content=json.dumps(body))
         assert reply.status_code == status, reply.text
         error: dict[str, Any] = reply.json()["error"]
         return error
