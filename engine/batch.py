@@ -21,6 +21,7 @@ class Item:
     plan: Plan | None = None
     last: bool = True  # prefill: the chunk ends the prompt, so a token is chosen
     source: int | None = None  # first forward: slot to restore from
+    node: int | None = None  # and the node that holds it
     fresh: bool = False  # first forward: the live slot is initialised here
 
     @property

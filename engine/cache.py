@@ -23,6 +23,7 @@ class Cache:
         self.slots, self.pages, self.rows = slots, pages, rows
         self.tree = RadixTree(slots, pages)
         self._patches, self._reuse = patches, reuse
+        self.tokens_restored = 0
 
     def admit(self, request: Request, *, slots: int, tokens: int) -> Running | None:
         """Seat a request, or say that it must wait.
@@ -152,9 +153,8 @@ class Cache:
             outcome=Outcome.HIT if node else Outcome.MISS,
         )
         request.usage.cached_tokens = cached
-        running = Running(
-            request, row, None, locations, cached, node, cached, cached, source=source
-        )
+        self.tokens_restored += cached
+        running = Running(request, row, None, locations, cached, node, cached, source=source)
         running.live = self.take_slot(running, Role.LIVE, evict=True)
         assert running.live is not None, "admit has made sure that a slot is within reach"
         return running

@@ -25,12 +25,12 @@ class Decode:
         return Batch(Kind.DECODE, tuple(self._step(each) for each in self.running))
 
     def _step(self, running: Running) -> Item:
-        start = running.launched
-        running.launched += 1
-        plan = self._strategy.plan_decode(running, running.launched)
-        return Item(running, start, running.launched, plan)
+        start = running.length
+        running.length += 1
+        plan = self._strategy.plan_decode(running, running.length)
+        return Item(running, start, running.length, plan)
 
     def _verify(self, running: Running) -> Item:
         plan = self._strategy.plan_verify(running)
         running.outstanding.append(plan)
-        return Item(running, running.committed, running.committed, plan)
+        return Item(running, running.length, running.length, plan)

@@ -30,6 +30,11 @@ class Prefill:
         """Somebody waits, or is in the middle of a prompt."""
         return bool(self.waiting or self._partial)
 
+    @property
+    def partial(self) -> tuple[Running, ...]:
+        """The request in the middle of its prompt, if there is one."""
+        return (self._partial,) if self._partial else ()
+
     def drop(self, request_id: str) -> Request | None:
         """Take a waiting request out of the queue."""
         found = next((r for r in self.waiting if r.request_id == request_id), None)
@@ -83,7 +88,7 @@ class Prefill:
         A chunk that is not the last ends on the state chunk, counted from where it starts, so that
         the next one can leave checkpoints again.
         """
-        start, total = running.launched, len(running.request.prompt)
+        start, total = running.length, len(running.request.prompt)
         end = min(start + budget, total)
         if end < total:
             end = start + (end - start) // self._chunk * self._chunk
@@ -99,9 +104,10 @@ class Prefill:
             plan,
             last=end == total,
             source=running.source,
+            node=running.node.id if running.node and running.fresh else None,
             fresh=running.fresh,
         )
-        running.launched, running.fresh = end, False
+        running.length, running.fresh = end, False
         return item
 
 

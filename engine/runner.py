@@ -12,7 +12,6 @@ from .forward import Forward, Track
 from .grids import Grids
 from .memory import Memory
 from .models.base import Model
-from .patches import Patches
 from .request import SamplingParams
 from .rows import DISCARD, Rows
 from .sampler import Sampler
@@ -38,11 +37,12 @@ class Runner:
         sampler: Sampler,
         drafter: Drafter | None,
         grids: Grids,
-        patches: Patches,
+        *,
+        commits: bool,
     ) -> None:
         self.model, self.memory, self.rows, self.states = model, memory, rows, states
         self._sampler, self._drafter, self._grids = sampler, drafter, grids
-        self._commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
+        self._commits = commits  # False: the verify of this drafter moves no state
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Result:

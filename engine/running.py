@@ -40,8 +40,7 @@ class Running:
     locations: list[int]  # KV of the whole request, allocated at admission
     shared: int  # of them, so many at the front belong to the tree
     node: Node | None  # the node that is locked for it
-    launched: int  # tokens that launched forwards move into the state; a verify counts once retired
-    committed: int  # tokens that the host knows to be in the state
+    length: int  # tokens in the state after all that is launched; a verify counts once retired
     source: int | None = None  # slot to restore from in the first forward
     fresh: bool = True  # no forward has initialised the live slot yet
     pair: Pair = field(default_factory=lambda: Pair([None, None]))
@@ -56,4 +55,4 @@ class Running:
     @property
     def prefilling(self) -> bool:
         """Some of the prompt has not been launched."""
-        return self.launched < len(self.request.prompt)
+        return self.length < len(self.request.prompt)

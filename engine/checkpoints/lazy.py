@@ -67,7 +67,7 @@ class ExtraBufferLazy(Strategy):
 
     def plan_verify(self, running: Running) -> Plan | None:
         """Where a crossing would go, if one is within reach."""
-        if not self.grids.reachable(running.committed, self.config.draft_tokens):
+        if not self.grids.reachable(running.length, self.config.draft_tokens):
             return None
         keep = running.pair.leases[running.pair.next]
         spare = self._spare(running)

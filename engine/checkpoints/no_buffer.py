@@ -23,7 +23,7 @@ class NoBuffer(Strategy):
 
     def publish_prefill(self, running: Running) -> None:
         """Copy the live state for the tree: the request goes on with its own."""
-        live, depth = running.live, running.launched
+        live, depth = running.live, running.length
         assert live is not None
         if depth <= running.shared:
             return
@@ -60,7 +60,7 @@ class NoBuffer(Strategy):
         """The live slot itself is the checkpoint, unless a verify has taken it past the output."""
         live = running.live
         assert live is not None
-        if running.committed > len(running.request.tokens):
+        if running.length > len(running.request.tokens):
             return
-        if self.cache.publish(running, live, running.committed, Role.LIVE, None):
+        if self.cache.publish(running, live, running.length, Role.LIVE, None):
             running.live = None

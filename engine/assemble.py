@@ -1,0 +1,117 @@
+"""Assemble: from a configuration to a scheduler, each part made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Op
+
+from .cache import Cache
+from .checkpoints import BY_NAME
+from .config import ConfigError, EngineConfig
+from .decode import Decode
+from .grids import Grids
+from .memory import Memory
+from .models.base import Model
+from .models.load import load
+from .pages import PagePool
+from .patches import Patches
+from .prefill import Prefill
+from .retire import Retire
+from .rows import Rows
+from .runner import Runner
+from .sampler import Sampler
+from .scheduler import Scheduler
+from .slots import SlotPool
+from .speculation.drafter import Drafter
+from .speculation.nextn import NextnDrafter
+from .speculation.ngram import NgramDrafter
+from .states import States
+
+SAID = (
+    *(Op.ALLOCATE, Op.FREE, Op.CLEAR, Op.ADVANCE, Op.SWAP, Op.SCATTER, Op.COPY, Op.DONATE),
+    *(Op.INSERT, Op.MATCH, Op.RESTORE, Op.SPLIT, Op.EVICT, Op.LOCK, Op.UNLOCK),
+    *(Op.REQUEST_BEGIN, Op.REQUEST_END, Op.FORWARD_LAUNCH, Op.FORWARD_DONE, Op.VERIFY_PLAN),
+)
+"""Operations that this engine reports. Detectors that need another are blind on its traces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the engine itself talks to."""
+
+    model: Model
+    cache: Cache
+    scheduler: Scheduler
+
+
+def assemble(config: EngineConfig) -> Parts:
+    """Load the model, take its memory, and wire the loop. ConfigError where they don't fit."""
+    patches = Patches.without(config.without_patch)
+    device, dtype = torch.device(config.device), getattr(torch, config.dtype)
+    model = load(config.model_path, dtype=dtype, device=device)
+    width = config.context_length + 4 * (config.draft_tokens + 1)
+    rows = Rows(config.max_running_requests, width, device)
+    memory = _memory(config, model, device, dtype)
+    states = States(memory, model.state_chunk)
+    grids = Grids.derive(model.state_chunk, config.page_size, config.mamba_track_interval, patches)
+    cache = Cache(
+        SlotPool(config.max_mamba_cache_size),
+        PagePool(config.max_total_tokens, config.page_size),
+        rows,
+        patches,
+        reuse=not config.disable_radix_cache,
+    )
+    strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
+    _check_room(config, strategy.slots_per_request)
+    drafter = _drafter(config, model, memory, rows, dtype)
+    commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
+    sampler = Sampler(config.random_seed, device)
+    runner = Runner(model, memory, rows, states, sampler, drafter, grids, commits=commits)
+    prefill = Prefill(config, cache, strategy, model.state_chunk)
+    decode = Decode(strategy, speculate=drafter is not None)
+    retire = Retire(
+        cache, strategy, prefill, decode, grids, frozenset(model.eos_ids), commits=commits
+    )
+    probe.hook("engine", SAID, live=True)
+    scheduler = Scheduler(config, runner, cache, grids, retire, prefill, decode)
+    return Parts(model, cache, scheduler)
+
+
+def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: torch.dtype) -> Memory:
+    return Memory.allocate(
+        model.shape(),
+        tokens=(config.max_total_tokens // config.page_size + 1) * config.page_size,
+        slots=config.max_mamba_cache_size + 1,
+        rows=config.max_running_requests + 1 if config.draft_tokens else 0,
+        draft_tokens=config.draft_tokens,
+        dtype=dtype,
+        device=device,
+    )
+
+
+def _drafter(
+    config: EngineConfig, model: Model, memory: Memory, rows: Rows, dtype: torch.dtype
+) -> Drafter | None:
+    steps = config.speculative_num_steps
+    if config.speculative_algorithm == "NGRAM":
+        return NgramDrafter(rows, steps)
+    if config.speculative_algorithm == "NEXTN":
+        if not model.has_draft:
+            raise ConfigError(
+                f"{config.model_path} has no multi-token prediction head (no `mtp.*` weights), so "
+                "NEXTN has nothing to draft with. Choose --speculative-algorithm NGRAM."
+            )
+        return NextnDrafter(rows, steps, model, memory, dtype)
+    return None
+
+
+def _check_room(config: EngineConfig, slots_per_request: int) -> None:
+    if config.max_mamba_cache_size < slots_per_request:
+        raise ConfigError(
+            f"--max-mamba-cache-size {config.max_mamba_cache_size} is too small for a single "
+            f"request: {config.mamba_radix_cache_strategy} pins {slots_per_request} slots for each."
+        )

@@ -1,0 +1,139 @@
+"""Retire: read a flight's result, hand out its tokens, and end the requests that are done."""
+
+from __future__ import annotations
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Kind, Op, Outcome
+
+from .batch import Flight, Item
+from .cache import Cache
+from .checkpoints import Strategy
+from .decode import Decode
+from .grids import Grids
+from .prefill import Prefill
+from .request import Delta
+from .running import Running
+from .telling import retired
+
+
+class Retire:
+    """Under overlap a flight is retired a turn late: a request in it may have ended meanwhile."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        strategy: Strategy,
+        prefill: Prefill,
+        decode: Decode,
+        grids: Grids,
+        eos_ids: frozenset[int],
+        *,
+        commits: bool,
+    ) -> None:
+        self._cache, self._strategy, self._grids = cache, strategy, grids
+        self._prefill, self._decode = prefill, decode
+        self._eos_ids, self._commits = eos_ids, commits
+        self.tokens_generated = 0
+        self.verifies = 0
+        self.accepted = 0
+
+    def flight(self, flight: Flight) -> None:
+        """Everything that follows from one forward's result."""
+        result = flight.result
+        before, accept = result.before.tolist(), result.accept.tolist()
+        retired(flight, before, accept, self._grids, commits=self._commits)
+        tokens, logprobs = result.tokens.tolist(), result.logprobs.tolist()
+        act = {
+            Kind.PREFILL: self._prefilled,
+            Kind.DECODE: self._decoded,
+            Kind.VERIFY: self._verified,
+        }[flight.batch.kind]
+        for at, item in enumerate(flight.batch.items):
+            act(item, before[at], tokens[at][: accept[at]], logprobs[at][: accept[at]])
+
+    def abort(self, running: Running) -> None:
+        """End a request whose answer nobody wants. What it computed is not cached."""
+        running.request.finish_reason = "abort"
+        self._end(running, Outcome.ABORTED)
+        running.request.sink(Delta((), (), "abort"))
+
+    def _prefilled(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
+        running = item.running
+        if running.request.finished:
+            return
+        if not item.last:
+            return
+        if self._hand_out(running, tokens, logprobs):
+            self._finish(running, item, None)
+        else:
+            self._strategy.publish_prefill(running)
+
+    def _decoded(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
+        running = item.running
+        if running.request.finished:
+            return
+        if self._hand_out(running, tokens, logprobs):
+            self._finish(running, item, None)
+        elif item.plan:
+            self._strategy.decoded(running, item.plan)
+
+    def _verified(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
+        running, accept = item.running, len(tokens)
+        if running.request.finished:
+            return
+        running.outstanding.popleft()
+        running.length = before + accept
+        usage = running.request.usage
+        usage.verify_count += 1
+        usage.accept_count += accept
+        self.verifies += 1
+        self.accepted += accept
+        crossed = self._grids.crossed(before, before + accept)
+        if self._hand_out(running, tokens, logprobs):
+            self._finish(running, item, crossed)
+        else:
+            self._strategy.verified(running, item.plan, crossed)
+
+    def _hand_out(self, running: Running, tokens: list[int], logprobs: list[float]) -> bool:
+        """Append tokens up to the first that ends the request; say whether one did."""
+        request, asked = running.request, running.request.sampling
+        stops = set(asked.stop_token_ids) | (set() if asked.ignore_eos else self._eos_ids)
+        taken = 0
+        for token in tokens:
+            request.output.append(token)
+            taken += 1
+            if token in stops:
+                request.finish_reason = "stop"
+            elif len(request.output) >= asked.max_new_tokens:
+                request.finish_reason = "length"
+            if request.finish_reason:
+                break
+        self.tokens_generated += taken
+        request.sink(Delta(tuple(tokens[:taken]), tuple(logprobs[:taken]), request.finish_reason))
+        return request.finished
+
+    def _finish(self, running: Running, item: Item, crossed: int | None) -> None:
+        """A request ended well: the tree may have its best checkpoint."""
+        self._end(running, Outcome.FINISHED, item, crossed)
+
+    def _end(
+        self,
+        running: Running,
+        outcome: Outcome,
+        item: Item | None = None,
+        crossed: int | None = None,
+    ) -> None:
+        probe.emit(
+            Op.REQUEST_END,
+            request=running.request.number,
+            row=running.row,
+            depth=running.length,
+            outcome=outcome,
+        )
+        if item is not None:
+            self._strategy.finish(running, item.plan, crossed)
+        self._strategy.close(running)
+        self._cache.release(running)
+        self._prefill.forget(running)
+        if running in self._decode.running:
+            self._decode.running.remove(running)

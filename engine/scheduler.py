@@ -1,0 +1,89 @@
+"""The loop: admit, choose, launch, retire."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+
+from slotscope.instrument.event import Kind
+
+from .batch import Batch, Flight
+from .cache import Cache
+from .config import EngineConfig
+from .decode import Decode
+from .grids import Grids
+from .prefill import Prefill
+from .request import Delta, Request
+from .retire import Retire
+from .runner import Runner
+from .telling import launched
+
+
+class Scheduler:
+    """One loop serves both modes: overlap 0 is serial, 1 hides the host's work behind the device's."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        runner: Runner,
+        cache: Cache,
+        grids: Grids,
+        retire: Retire,
+        prefill: Prefill,
+        decode: Decode,
+    ) -> None:
+        self.config, self.cache = config, cache
+        self.prefill, self.decode, self.retire = prefill, decode, retire
+        self._runner, self._grids = runner, grids
+        self.in_flight: deque[Flight] = deque()
+        self._numbers = count(1)
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits, nobody runs, nothing is in flight."""
+        return not (self.prefill.busy or self.decode.running or self.in_flight)
+
+    @property
+    def running_count(self) -> int:
+        """Requests that hold a row."""
+        return self.cache.rows.count - self.cache.rows.free_count
+
+    def add(self, request: Request) -> None:
+        """Put a request into the queue."""
+        self.prefill.waiting.append(request)
+
+    def abort(self, request_id: str) -> None:
+        """End a request wherever it stands. Unknown ids are ignored: it may have just finished."""
+        if waiting := self.prefill.drop(request_id):
+            waiting.finish_reason = "abort"
+            waiting.sink(Delta((), (), "abort"))
+            return
+        candidates = [*self.decode.running, *self.prefill.partial]
+        for running in candidates:
+            if running.request.request_id == request_id:
+                self.retire.abort(running)
+                return
+
+    def step(self) -> None:
+        """One turn: choose work, launch it, and while it runs, retire the oldest flight."""
+        batch = self._next_batch()
+        if batch:
+            self.in_flight.append(self._launch(batch))
+        if self.in_flight and (not batch or len(self.in_flight) > self.config.overlap):
+            self.retire.flight(self.in_flight.popleft())
+        if self.idle:
+            self.cache.check(idle=True)
+
+    def _next_batch(self) -> Batch | None:
+        room = self.config.max_running_requests - self.running_count
+        return self.prefill.next_batch(room) or self.decode.next_batch()
+
+    def _launch(self, batch: Batch) -> Flight:
+        number = next(self._numbers)
+        launch = launched(number, batch, self._grids)
+        slots = tuple(item.live_slot for item in batch.items)
+        result = self._runner.run(batch)
+        if batch.kind is Kind.PREFILL:
+            # Their first token is known on the device, so they may step before it is retired.
+            self.decode.running += [item.running for item in batch.items if item.last]
+        return Flight(number, launch, batch, slots, result)

@@ -1,0 +1,165 @@
+"""What the trace is told of a forward: at launch, what is decided; at retirement, what was not yet.
+
+The acts of a forward all carry its `launch`, so that the trace sorts them in stream order.
+"""
+
+from __future__ import annotations
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
+
+from .batch import Batch, Flight, Item
+from .grids import Grids
+from .running import Plan
+
+
+def launched(number: int, batch: Batch, grids: Grids) -> int:
+    """Tell of a forward that is about to run. Returns its place in stream order."""
+    launch = probe.emit(Op.FORWARD_LAUNCH, forward=number, kind=batch.kind, stream=0)
+    if batch.kind is Kind.VERIFY:
+        _plans(number, launch, batch)
+        return launch
+    if batch.kind is Kind.PREFILL:
+        _initialised(number, launch, batch)
+    items = batch.items
+    probe.emit(
+        Op.ADVANCE,
+        slots=[item.live_slot for item in items],
+        request=[item.running.request.number for item in items],
+        row=[item.running.row for item in items],
+        role=Role.LIVE,
+        depth_before=[item.start for item in items],
+        depth=[item.end for item in items],
+        forward=number,
+        kind=batch.kind,
+        launch=launch,
+    )
+    _tracks(number, launch, batch, grids)
+    return launch
+
+
+def retired(
+    flight: Flight, before: list[int], accept: list[int], grids: Grids, *, commits: bool
+) -> None:
+    """Tell that the host has read a forward's result, and what a verify has done with it.
+
+    `commits` is false where the drafter's verify moves no state, as before `shared-commit`.
+    """
+    kind = flight.batch.kind
+    if kind is Kind.VERIFY and commits:
+        _commits(flight, before, accept)
+        _crossings(flight, before, accept, grids)
+    probe.emit(Op.FORWARD_DONE, forward=flight.number, kind=kind, launch=flight.launch)
+
+
+def _initialised(number: int, launch: int, batch: Batch) -> None:
+    fresh = [item for item in batch.items if item.fresh]
+    restored = [item for item in fresh if item.source is not None]
+    cleared = [item for item in fresh if item.source is None]
+    said = {"forward": number, "kind": batch.kind, "launch": launch, "role": Role.LIVE}
+    if restored:
+        probe.emit(
+            Op.RESTORE,
+            slots=[item.live_slot for item in restored],
+            request=[item.running.request.number for item in restored],
+            src_slot=[item.source for item in restored],
+            node=[item.node for item in restored],
+            label=[item.start for item in restored],
+            depth=[item.start for item in restored],
+            **said,
+        )
+    if cleared:
+        probe.emit(
+            Op.CLEAR,
+            slots=[item.live_slot for item in cleared],
+            request=[item.running.request.number for item in cleared],
+            depth=0,
+            **said,
+        )
+
+
+def _tracks(number: int, launch: int, batch: Batch, grids: Grids) -> None:
+    tracked = [(item, item.plan) for item in batch.items if item.plan]
+    if not tracked:
+        return
+    prefill = batch.kind is Kind.PREFILL
+    probe.emit(
+        Op.SCATTER if prefill else Op.COPY,
+        slots=[plan.slot for _, plan in tracked],
+        request=[item.running.request.number for item, _ in tracked],
+        row=[item.running.row for item, _ in tracked],
+        role=Role.KEEP if prefill else Role.SPARE,
+        src_slot=None if prefill else [item.live_slot for item, _ in tracked],
+        unit=Unit.TOKEN if prefill else None,
+        step=[_depth(plan) - item.start for item, plan in tracked] if prefill else None,
+        depth=[_depth(plan) for _, plan in tracked],
+        grid=grids.checkpoint if prefill else grids.track,
+        forward=number,
+        kind=batch.kind,
+        launch=launch,
+    )
+
+
+def _plans(number: int, launch: int, batch: Batch) -> None:
+    for in_place, role in ((True, Role.KEEP), (False, Role.SPARE)):
+        items = [i for i in batch.items if (i.plan is not None and i.plan.in_place) == in_place]
+        if items:
+            probe.emit(
+                Op.VERIFY_PLAN,
+                slots=[item.plan.slot if item.plan else None for item in items],
+                request=[item.running.request.number for item in items],
+                row=[item.running.row for item in items],
+                role=role,
+                outcome=Outcome.IN_PLACE if in_place else None,
+                depth_before=[item.start for item in items],
+                forward=number,
+                kind=batch.kind,
+                launch=launch,
+            )
+
+
+def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
+    items = flight.batch.items
+    probe.emit(
+        Op.SCATTER,
+        slots=flight.slots,
+        request=[item.running.request.number for item in items],
+        row=[item.running.row for item in items],
+        role=Role.LIVE,
+        src_row=[item.running.row for item in items],
+        step=[taken - 1 for taken in accept],
+        accept_len=accept,
+        depth_before=before,
+        depth=[start + taken for start, taken in zip(before, accept, strict=True)],
+        forward=flight.number,
+        kind=Kind.VERIFY,
+        launch=flight.launch,
+    )
+
+
+def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grids) -> None:
+    crossed: list[tuple[Item, Plan, int, int]] = []
+    for item, start, taken in zip(flight.batch.items, before, accept, strict=True):
+        depth = grids.crossed(start, start + taken)
+        if item.plan is not None and depth is not None:
+            crossed.append((item, item.plan, start, depth))
+    if crossed:
+        probe.emit(
+            Op.SCATTER,
+            slots=[plan.slot for _, plan, _, _ in crossed],
+            request=[item.running.request.number for item, *_ in crossed],
+            row=[item.running.row for item, *_ in crossed],
+            role=Role.SPARE,
+            src_row=[item.running.row for item, *_ in crossed],
+            step=[depth - start - 1 for _, _, start, depth in crossed],
+            depth=[depth for *_, depth in crossed],
+            grid=grids.track,
+            forward=flight.number,
+            kind=Kind.VERIFY,
+            launch=flight.launch,
+        )
+
+
+def _depth(plan: Plan) -> int:
+    assert plan.depth is not None, "prefill and decode know at launch what they track"
+    return plan.depth
