@@ -20,7 +20,7 @@ MASK = (1 << 64) - 1
 
 
 class UidError(ValueError):
-    """A trace uid that is not 128 bits of hexadecimal."""
+    """A trace uid that has not 64 bits."""
 
 
 class Domain(IntEnum):
@@ -60,29 +60,24 @@ def _hash(seed: int | Ids, key: Ids) -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class SpanIds:
-    """The ids of one trace directory. Arguments are numbers or arrays, results are [N] uint64."""
+    """The ids of one trace. Arguments are numbers or arrays, results are [N] uint64.
+
+    Raises:
+        UidError: `uid`, the trace's random number, has not 64 bits.
+    """
 
     uid: int
 
-    @staticmethod
-    def of(uid: str) -> SpanIds:
-        """From the trace's uid, 32 hexadecimal digits.
-
-        Raises:
-            UidError: it is something else, so ids would not be those of the SQL view.
-        """
-        try:
-            return SpanIds(int(uid, 16) if len(uid) == 32 else int("", 16))
-        except ValueError:
+    def __post_init__(self) -> None:
+        if not 0 <= self.uid <= MASK:
             raise UidError(
-                f"The trace's uid is {uid!r}, but must be 32 hexadecimal digits. "
-                "Without it no span has an id. Record the trace again with this version."
-            ) from None
+                f"The trace's uid is {self.uid}, but must have 64 bits. "
+                "Without it no span has an id. Take it from the trace's `meta` table."
+            )
 
     def seed(self, domain: Domain) -> int:
         """The seed of one kind of id, 64 bits."""
-        inner = mix64((self.uid >> 64) ^ domain)
-        return int(mix64(np.uint64(self.uid & MASK) ^ inner)[0])
+        return int(mix64(np.uint64(self.uid) ^ mix64(int(domain)))[0])
 
     def event(self, writer: ArrayLike, seq: ArrayLike) -> Ids:
         """Span ids of events."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .ids import Domain, SpanIds
 
@@ -28,28 +28,28 @@ def names() -> list[str]:
     return (SQL / "_order").read_text().split()
 
 
-def install_ids(con: duckdb.DuckDBPyConnection, uid: str) -> None:
+def install_ids(con: duckdb.DuckDBPyConnection, uid: int) -> None:
     """Create the macros that compute ids. They need no table.
 
     Raises:
-        UidError: `uid` is not 32 hexadecimal digits.
+        UidError: `uid` has not 64 bits.
     """
-    ids = SpanIds.of(uid)
+    ids = SpanIds(uid)
     for domain in Domain:
         name, seed = domain.name.lower(), ids.seed(domain)
         con.execute(f"CREATE OR REPLACE MACRO {name}_seed() AS {seed}::UBIGINT")
     _create(con, names()[: names().index(LAST_OF_IDS) + 1])
 
 
-def install(con: duckdb.DuckDBPyConnection, uid: str) -> None:
+def install(con: duckdb.DuckDBPyConnection, uid: int) -> None:
     """Create `spans` and what it stands on, over the relations events, requests, processes, notes
     and anchors of this connection.
 
     Raises:
-        UidError: `uid` is not 32 hexadecimal digits.
+        UidError: `uid` has not 64 bits.
     """
     install_ids(con, uid)
-    con.execute("CREATE OR REPLACE TABLE span_trace (uid VARCHAR, version VARCHAR)")
+    con.execute("CREATE OR REPLACE TABLE span_trace (uid UBIGINT, version VARCHAR)")
     con.execute("INSERT INTO span_trace VALUES (?, ?)", [uid, version("slotscope")])
     _create(con, names()[names().index(LAST_OF_IDS) + 1 :])
 
@@ -63,4 +63,5 @@ def read(
     con: duckdb.DuckDBPyConnection, query: str = "FROM spans", *, rows: int = BATCH_SPANS
 ) -> Iterator[pa.RecordBatch]:
     """Spans as Arrow batches of at most `rows`. Keep the connection for nothing else meanwhile."""
-    yield from con.execute(query).to_arrow_reader(rows)
+    reader: Any = con.execute(query).to_arrow_reader(rows)
+    yield from reader

@@ -1,4 +1,4 @@
 -- One member of a JSON object, null where the value is: `concat_ws` then leaves it out.
--- Keys are ours and need no escapes; values do, and `to_json` gives them.
+-- Keys and values are escaped: a process names its notes as it likes.
 CREATE OR REPLACE MACRO span_attribute(key, value) AS
-    '"' || key || '":' || to_json(value);
+    to_json(key) || ':' || to_json(value);
