@@ -37,7 +37,12 @@ class Engine(Protocol):
         """End the thread; what still runs is aborted."""
 
     def submit(self, request: Request) -> None:
-        """Queue a request, from any thread. RequestError if it can't be served as asked."""
+        """Queue a request, from any thread.
+
+        Raises:
+            RequestError: it can't be served as asked.
+            RuntimeError: the engine has died.
+        """
 
     def abort(self, request_id: str) -> None:
         """End a request early, from any thread. Nothing happens if it has ended."""

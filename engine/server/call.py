@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from slotscope.engine.request import Delta
 
 from .backend import Engine
+from .errors import ApiError
 from .generation import Generation, Piece
 
 
@@ -35,8 +36,16 @@ class Call:
         return deliver
 
     def submit(self, generation: Generation) -> None:
-        """Hand the next generation to the engine. RequestError if it can't be served."""
-        self._engine.submit(generation.request)
+        """Hand the next generation to the engine.
+
+        Raises:
+            RequestError: it can't be served as asked.
+            ApiError: the engine has died.
+        """
+        try:
+            self._engine.submit(generation.request)
+        except RuntimeError as error:
+            raise ApiError(str(error), status=503) from error
         self._open.add(len(self.generations))
         self.generations.append(generation)
 

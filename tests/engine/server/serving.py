@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import uvicorn
 
 from slotscope.engine.server.app import create_app
 from slotscope.engine.server.backend import Engine
+from slotscope.engine.server.listen import bind
 from slotscope.engine.tokenizer import Tokenizer
 
 
@@ -58,7 +58,8 @@ class Client:
 @contextmanager
 def serving(engine: Engine, tokenizer: Tokenizer | None) -> Iterator[Client]:
     """Serve `engine` as long as the block lasts."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = bind("127.0.0.1", 0)
+    listener.listen()  # connections wait in the queue until the server takes them
     config = uvicorn.Config(
         create_app(engine, tokenizer), log_level="critical", timeout_graceful_shutdown=5
     )
@@ -66,8 +67,9 @@ def serving(engine: Engine, tokenizer: Tokenizer | None) -> Iterator[Client]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     address = listener.getsockname()
+    base = f"http://127.0.0.1:{address[1]}"
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{address[1]}", timeout=60) as http:
+        with httpx.Client(base_url=base, verify=False, timeout=60) as http:
             yield Client(http, address)
     finally:
         server.should_exit = True
