@@ -1,0 +1,57 @@
+"""The trace that is watched: opened once for all browsers, read again when it has grown."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from threading import RLock
+
+import pyarrow as pa
+
+import slotscope
+from slotscope.instrument import check
+
+REST = 4
+"""A growing trace is read again after it rested this many times as long as the last read took."""
+
+
+class Watch:
+    """One trace directory. Answers SQL, gives the verdicts, and knows how fresh both are.
+
+    Sessions share it, each in a thread of its own; a lock keeps their questions apart.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._lock = RLock()
+        self._read()
+
+    def _read(self) -> None:
+        begin = time.monotonic()
+        self._trace = slotscope.open(self.directory)
+        self._report: check.Report | None = None
+        self.version = getattr(self, "version", 0) + 1
+        self.read_s = time.monotonic() - begin
+        self.read_at = time.monotonic()
+
+    def refresh(self) -> None:
+        """Read the trace again if there may be more of it and the last reading is old enough."""
+        with self._lock:
+            rested = time.monotonic() - self.read_at
+            if rested < max(1.0, REST * self.read_s) or not self._trace.grown():
+                return
+            old = self._trace
+            self._read()
+            old.close()
+
+    def sql(self, query: str, /) -> pa.Table:
+        """The answer of the trace as it was last read."""
+        with self._lock:
+            return self._trace.sql(query)
+
+    def report(self) -> check.Report:
+        """Verdicts and findings of the trace as it was last read."""
+        with self._lock:
+            if self._report is None:
+                self._report = check.run(self._trace)
+            return self._report
