@@ -5,9 +5,9 @@ Random numbers come from torch's CPU generator, so a seed gives equal cases on e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
@@ -16,15 +16,17 @@ from torch.nn import functional
 
 # Sums are taken in float32 or wider, so a bfloat16 result may be off by its own rounding alone.
 TOLERANCES = {
-    torch.float64: {"rtol": 1e-12, "atol": 1e-12},
-    torch.float32: {"rtol": 1e-5, "atol": 2e-5},
-    torch.bfloat16: {"rtol": 1.6e-2, "atol": 1e-2},
+    torch.float64: (1e-12, 1e-12),
+    torch.float32: (1e-5, 2e-5),
+    torch.bfloat16: (1.6e-2, 1e-2),
 }
+"""Relative and absolute difference that a dtype may show between two orders of summation."""
 
 
 def assert_close(actual: Tensor, expected: Tensor) -> None:
     """Equal up to the dtype's tolerance, NaN where NaN is expected and nowhere else."""
-    torch.testing.assert_close(actual, expected, equal_nan=True, **TOLERANCES[expected.dtype])
+    rtol, atol = TOLERANCES[expected.dtype]
+    torch.testing.assert_close(actual, expected, equal_nan=True, rtol=rtol, atol=atol)
 
 
 def assert_untouched(before: Tensor, after: Tensor, written: Tensor, dim: int = 0) -> None:
@@ -52,23 +54,39 @@ def memory(*size: int, pads: int | slice, **kind: Any) -> Tensor:
     return filled
 
 
-def shuffled(rows: int, among: int, device: torch.device, *, first: int = 1) -> Tensor:
-    """[rows] int64: distinct numbers from `first` below `among`, in random order; the last is 0."""
-    numbers = torch.randperm(among - first)[:rows] + first
+def shuffled(rows: int, among: int, device: torch.device | None = None) -> Tensor:
+    """[rows] int64: distinct numbers from 1 below `among`, in random order; the last is 0."""
+    numbers = torch.randperm(among - 1)[:rows] + 1
     numbers[-1] = 0
     return numbers.to(device)
 
 
-def gdn_inputs(
-    outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+class Inputs(NamedTuple):
+    """What a gated delta rule is fed, [..., heads, size] or [..., heads]."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    g: Tensor
+    beta: Tensor
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> Inputs:
+        """All five, changed."""
+        return Inputs(*map(change, self))
+
+    def at(self, *index: int | slice) -> Inputs:
+        """All five, indexed."""
+        return self.each(lambda x: x[index])
+
+
+def gdn_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any) -> Inputs:
     """q, k, v, g and beta as a model makes them; `kind` is dtype and device."""
     q, k = (functional.normalize(torch.randn(*outer, HK, K).double(), dim=-1) for _ in "qk")
     v = torch.randn(*outer, HV, V)
     g = -3 * torch.rand(*outer, HV) ** 4  # most decays are near one, a few forget all
     beta = torch.rand(*outer, HV)
     gates = torch.promote_types(kind["dtype"], torch.float32)
-    return (
+    return Inputs(
         (q * K**-0.5).to(**kind),
         k.to(**kind),
         v.to(**kind),

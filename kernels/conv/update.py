@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from slotscope.kernels.checks import check_index, check_like, check_memory
+from slotscope.kernels.checks import KernelError, check_index, check_like, check_memory
 
 # One channel for each of the 128 threads of a program, so that no thread reads a column of a
 # window after another thread has shifted it.
@@ -83,8 +83,13 @@ def conv_update(
 
 def check_filter(weight: Tensor, bias: Tensor | None, state: Tensor) -> None:
     """Refuse a filter that doesn't fit windows [..., C, W-1], or windows that aren't packed."""
-    check_memory("state", state, 2)
     channels, width = state.shape[-2:]
+    if width < 1:
+        raise KernelError(
+            f"Windows of {width} inputs were given; a filter needs at least 2 taps, so that there"
+            " is a state to keep."
+        )
+    check_memory("state", state, 2)
     check_like("weight", weight, (channels, width + 1), state)
     if bias is not None:
         check_like("bias", bias, (channels,), state)

@@ -50,11 +50,12 @@ def conv_verify_kernel(
         tl.store(p_y, tl.zeros([BC], y.dtype.element_ty), mask=m_c)
         return
     p_row = windows + tl.load(rows + i_n).to(tl.int64) * stride_row + i_d * stride_step
+    o_t = tl.full([BC], i_d, tl.int32)
     b_y = tl.zeros([BC], SUM)
     if bias is not None:
         b_y += tl.load(bias + o_c, mask=m_c, other=0).to(SUM)
     for tap in tl.static_range(W):
-        b_x = joined(state + slot * stride_slot, x + i_n * D * C, i_d + tap, o_c, m_c, C, W, SUM)
+        b_x = joined(state + slot * stride_slot, x + i_n * D * C, o_t + tap, o_c, m_c, C, W, SUM)
         b_y += b_x * tl.load(weight + o_c * W + tap, mask=m_c, other=0).to(SUM)
         if tap > 0:
             p_w = p_row + o_c * (W - 1) + tap - 1

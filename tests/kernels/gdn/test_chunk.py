@@ -5,15 +5,15 @@ import torch
 from torch import Tensor
 
 from slotscope.kernels.gdn import gdn_chunk, gdn_step
-from slotscope.kernels.testing import assert_close, gdn_inputs, memory
+from slotscope.kernels.testing import Inputs, assert_close, gdn_inputs, memory
 
 
-def stepped(inputs: tuple[Tensor, ...], initial: Tensor) -> tuple[Tensor, Tensor]:
+def stepped(inputs: Inputs, initial: Tensor) -> tuple[Tensor, Tensor]:
     """Outputs and states of every token, by `gdn_step`."""
     state, slot = torch.stack((initial, initial)), torch.tensor([1])
     o, states = [], []
-    for t in range(len(inputs[0])):
-        o.append(gdn_step(*(x[t : t + 1] for x in inputs), state, slot))
+    for t in range(len(inputs.q)):
+        o.append(gdn_step(*inputs.at(slice(t, t + 1)), state, slot))
         states.append(state[1].clone())
     return torch.cat(o), torch.stack(states)
 
@@ -23,7 +23,7 @@ def stepped(inputs: tuple[Tensor, ...], initial: Tensor) -> tuple[Tensor, Tensor
     ("tokens", "chunk"), [(1, 64), (5, 64), (8, 8), (9, 8), (23, 8), (150, 64)]
 )
 def test_equals_one_step_after_the_other(tokens: int, chunk: int, dtype: torch.dtype) -> None:
-    inputs = gdn_inputs((tokens,), 2, 4, 6, 10, dtype=dtype, device="cpu")
+    inputs = gdn_inputs((tokens,), 2, 4, 6, 10, dtype=dtype)
     initial = memory(4, 6, 10, pads=slice(0), dtype=dtype)
     expected, states_expected = stepped(inputs, initial)
 
@@ -36,9 +36,9 @@ def test_equals_one_step_after_the_other(tokens: int, chunk: int, dtype: torch.d
 
 
 def test_bfloat16_is_summed_in_float32() -> None:
-    inputs = gdn_inputs((70,), 1, 2, 8, 8, dtype=torch.bfloat16, device="cpu")
+    inputs = gdn_inputs((70,), 1, 2, 8, 8, dtype=torch.bfloat16)
     initial = memory(2, 8, 8, pads=slice(0), dtype=torch.bfloat16)
-    wide, states_wide = gdn_chunk(*(x.float() for x in inputs), initial.float())  # type: ignore[arg-type]
+    wide, states_wide = gdn_chunk(*inputs.each(Tensor.float), initial.float())
 
     o, states = gdn_chunk(*inputs, initial)
 
@@ -47,7 +47,7 @@ def test_bfloat16_is_summed_in_float32() -> None:
 
 
 def test_strong_decay_neither_overflows_nor_leaks_the_past() -> None:
-    q, k, v, g, beta = gdn_inputs((40,), 1, 1, 4, 4, dtype=torch.float32, device="cpu")
+    q, k, v, g, beta = gdn_inputs((40,), 1, 1, 4, 4, dtype=torch.float32)
     initial = memory(1, 4, 4, pads=slice(0), dtype=torch.float32)
     g = torch.full_like(g, -50.0)  # exp(50 * 40) is no float64
 
@@ -59,7 +59,7 @@ def test_strong_decay_neither_overflows_nor_leaks_the_past() -> None:
 
 
 def test_initial_state_is_not_written() -> None:
-    inputs = gdn_inputs((9,), 1, 2, 4, 4, dtype=torch.float64, device="cpu")
+    inputs = gdn_inputs((9,), 1, 2, 4, 4, dtype=torch.float64)
     initial = memory(2, 4, 4, pads=slice(0), dtype=torch.float64)
     before = initial.clone()
     gdn_chunk(*inputs, initial, 4)
@@ -72,7 +72,7 @@ def test_initial_state_is_not_written() -> None:
 def test_equals_transformers(name: str) -> None:
     qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next")
     theirs = getattr(qwen, name)
-    q, k, v, g, beta = gdn_inputs((100,), 2, 4, 16, 12, dtype=torch.float32, device="cpu")
+    q, k, v, g, beta = gdn_inputs((100,), 2, 4, 16, 12, dtype=torch.float32)
     initial = memory(4, 16, 12, pads=slice(0), dtype=torch.float32)
     batch = (x.unsqueeze(0) for x in (q * 16**0.5, k, v, g, beta))  # it scales q itself
     expected, final = theirs(*batch, initial_state=initial[None], output_final_state=True)

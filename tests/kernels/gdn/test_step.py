@@ -56,16 +56,13 @@ def test_kernel_equals_its_reference(
 def test_kernel_takes_strided_inputs_and_a_layer_of_all_states(device: torch.device) -> None:
     rows, heads, size = 3, 2, 4
     states = memory(2, 8, heads, size, size, pads=0, dtype=torch.float32, device=device)
-    wide = [
-        torch.cat((x, x), -1)
-        for x in gdn_inputs((rows,), heads, heads, size, size, dtype=torch.float32, device=device)
-    ]
-    q, k, v, g, beta = (x[..., : x.shape[-1] // 2] for x in wide)
+    inputs = gdn_inputs((rows,), heads, heads, size, size, dtype=torch.float32, device=device)
+    inputs = inputs.each(lambda x: torch.cat((x, x), -1)[..., : x.shape[-1]])
     slots = shuffled(rows, 8, device)
     expected = states.clone()
-    reference.gdn_step(q, k, v, g, beta, expected[1], slots)
+    reference.gdn_step(*inputs, expected[1], slots)
 
-    step.gdn_step(q, k, v, g, beta, states[1], slots)
+    step.gdn_step(*inputs, states[1], slots)
 
     assert_close(states, expected)
 
@@ -73,15 +70,15 @@ def test_kernel_takes_strided_inputs_and_a_layer_of_all_states(device: torch.dev
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_reference_equals_the_recurrence(dtype: torch.dtype) -> None:
     rows, HK, HV, K, V = 4, 2, 6, 5, 7
-    inputs = gdn_inputs((rows,), HK, HV, K, V, dtype=dtype, device="cpu")
+    inputs = gdn_inputs((rows,), HK, HV, K, V, dtype=dtype)
     state = memory(9, HV, K, V, pads=0, dtype=dtype)
-    slots = shuffled(rows, 9, torch.device("cpu"))
+    slots = shuffled(rows, 9)
     before = state.clone()
 
     o = gdn_step(*inputs, state, slots)
 
     for row, slot in enumerate(slots[:-1].tolist()):
-        token = (x[row : row + 1].double() for x in inputs)
+        token = inputs.at(slice(row, row + 1)).each(Tensor.double)
         expected, states = token_by_token(*token, before[slot].double())
         assert_close(o[row], expected[0].to(dtype))
         assert_close(state[slot], states[0].to(dtype))

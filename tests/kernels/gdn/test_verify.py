@@ -40,23 +40,22 @@ def test_kernel_equals_its_reference(
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_reference_equals_one_step_after_the_other(dtype: torch.dtype) -> None:
     rows, D, HK, HV, K, V = 4, 3, 2, 4, 5, 6
-    kind = {"dtype": dtype, "device": torch.device("cpu")}
-    inputs = gdn_inputs((rows, D), HK, HV, K, V, **kind)
-    state = memory(9, HV, K, V, pads=0, **kind)
-    steps = memory(6, D, HV, K, V, pads=slice(None), **kind)
-    slots, scratch = shuffled(rows, 9, kind["device"]), shuffled(rows, 6, kind["device"])
+    inputs = gdn_inputs((rows, D), HK, HV, K, V, dtype=dtype)
+    state = memory(9, HV, K, V, pads=0, dtype=dtype)
+    steps = memory(6, D, HV, K, V, pads=slice(None), dtype=dtype)
+    slots, scratch = shuffled(rows, 9), shuffled(rows, 6)
 
     o = gdn_verify(*inputs, state, slots, steps, scratch)
 
     for d in range(D):
-        expected = gdn_step(*(x[:, d] for x in inputs), state, slots)
+        expected = gdn_step(*inputs.at(slice(None), d), state, slots)
         assert_close(o[:, d], expected)
         assert_close(steps[scratch[:-1], d], state[slots[:-1]])
     assert_untouched(torch.full_like(steps, torch.nan), steps, scratch[:-1])
 
 
 def test_bfloat16_chain_rounds_what_it_stores_and_not_what_it_carries() -> None:
-    inputs = gdn_inputs((1, 3), 1, 1, 4, 4, dtype=torch.bfloat16, device="cpu")
+    inputs = gdn_inputs((1, 3), 1, 1, 4, 4, dtype=torch.bfloat16)
     state = memory(2, 1, 4, 4, pads=0, dtype=torch.bfloat16)
     steps = memory(1, 3, 1, 4, 4, pads=slice(None), dtype=torch.bfloat16)
     wide_steps = steps.float()

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from slotscope.kernels.conv import conv_update, conv_verify, reference, verify
+from slotscope.kernels.testing import assert_close, assert_untouched, memory, shuffled
+
+DTYPES = [torch.float64, torch.float32, torch.bfloat16]
+SHAPES = [
+    (2, 1, 5, 4),
+    (3, 5, 130, 4),
+    (3, 2, 4, 2),
+    pytest.param((33, 5, 1000, 3), marks=pytest.mark.gpu),
+    pytest.param((64, 4, 8192, 4), marks=pytest.mark.gpu),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("biased", [True, False])
+def test_kernel_equals_its_reference(
+    shape: tuple[int, int, int, int], dtype: torch.dtype, biased: bool, device: torch.device
+) -> None:
+    rows, D, channels, taps = shape
+    kind = {"dtype": dtype, "device": device}
+    x, weight = torch.randn(rows, D, channels).to(**kind), torch.randn(channels, taps).to(**kind)
+    bias = torch.randn(channels).to(**kind) if biased else None
+    state = memory(rows + 4, channels, taps - 1, pads=0, **kind)
+    windows = memory(rows + 2, D + 1, channels, taps - 1, pads=slice(None), **kind)
+    slots, scratch = shuffled(rows, len(state), device), shuffled(rows, len(windows), device)
+    before, expected_windows = state.clone(), windows.clone()
+    expected = reference.conv_verify(x, state, weight, bias, slots, expected_windows, scratch)
+
+    y = verify.conv_verify(x, state, weight, bias, slots, windows, scratch)
+
+    assert_close(y, expected)
+    assert torch.equal(windows.nan_to_num(-9e9), expected_windows.nan_to_num(-9e9))
+    assert_untouched(before, state, slots[:0])
+    assert_untouched(torch.full_like(windows, torch.nan), windows, scratch[:-1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("D", [1, 2, 6])
+def test_reference_equals_one_update_after_the_other(D: int, dtype: torch.dtype) -> None:
+    x, weight = torch.randn(4, D, 5).to(dtype), torch.randn(5, 4).to(dtype)
+    bias = torch.randn(5).to(dtype)
+    state = memory(8, 5, 3, pads=0, dtype=dtype)
+    windows = memory(6, D, 5, 3, pads=slice(None), dtype=dtype)
+    slots, scratch = shuffled(4, 8), shuffled(4, 6)
+
+    y = conv_verify(x, state, weight, bias, slots, windows, scratch)
+
+    for d in range(D):
+        assert_close(y[:, d], conv_update(x[:, d], state, weight, bias, slots))
+        assert torch.equal(windows[scratch[:-1], d], state[slots[:-1]])
