@@ -15,8 +15,11 @@ import sys
 import time
 import zlib
 from collections import deque
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+
+import numpy as np
 
 from . import layout
 
@@ -161,3 +164,65 @@ def _claim(directory: Path) -> tuple[int, mmap.mmap]:
             path.with_suffix(".new").unlink()
             raise ControlError(errno.ENOSPC, f"{directory} has {number} processes already")
         return number, fresh
+
+
+class ControlImage:
+    """What a control file says now. Its process may be alive, or long dead."""
+
+    def __init__(self, path: Path) -> None:
+        """Read it.
+
+        Raises:
+            ControlError: no control file, damaged, or of another version.
+            OSError: it can't be read.
+        """
+        data = path.read_bytes()
+        size = struct.calcsize(layout.CONTROL_HEADER)
+        if len(data) < layout.CONTROL_SIZE or data[:8] != layout.CONTROL_MAGIC:
+            raise ControlError(errno.EINVAL, "no control file of slotscope", str(path))
+        fields = struct.unpack(layout.CONTROL_HEADER, data[:size])
+        _, version, self.process, self.pid, length, self.start_ticks, *anchor, crc = fields
+        if version != layout.VERSION:
+            raise ControlError(
+                errno.EINVAL,
+                f"it has version {version}, this slotscope reads version {layout.VERSION}; "
+                "read it with the slotscope that wrote it",
+                str(path),
+            )
+        identity = data[layout.IDENTITY_AT : layout.IDENTITY_AT + length]
+        if crc != zlib.crc32(identity, zlib.crc32(data[: size - 4])):
+            raise ControlError(errno.EINVAL, "the control file is damaged", str(path))
+        self.uid = int.from_bytes(sha256(data[:size]).digest()[:8], "little")
+        """Of the trace, if this is its first process: random enough, and the same for every reader."""
+        self.anchor: tuple[int, int] = (anchor[0], anchor[1])
+        self.identity: dict[str, str] = json.loads(identity)
+        error = data[layout.ERROR_AT : layout.ERROR_AT + layout.ERROR_SIZE]
+        self.error = error.rstrip(b"\0").decode("utf-8", "replace")
+        self._words = memoryview(data).cast("q")
+
+    @property
+    def state(self) -> str:
+        """`running`, `stopped` of its own will, or `crashed`."""
+        if self._words[layout.STATE_AT // 8]:
+            return "stopped"
+        ticks = start_ticks(self.pid)
+        return "running" if ticks and ticks == self.start_ticks else "crashed"
+
+    def losses(self) -> dict[int, dict[tuple[int, int], int]]:
+        """Events lost so far: writer -> (reason, op) -> count; writers without losses are absent."""
+        counts = np.array(self._words[layout.BLOCKS_AT // 8 :], np.int64)
+        blocks = counts[: layout.BLOCKS * layout.BLOCK_WORDS].reshape(layout.BLOCKS, -1)
+        found: dict[int, dict[tuple[int, int], int]] = {}
+        for block, index in np.argwhere(blocks[:, layout.BLOCK_LOST :] > 0).tolist():
+            key = index // layout.OP_CODES, index % layout.OP_CODES
+            count = int(blocks[block, layout.BLOCK_LOST + index])
+            found.setdefault(self.process * layout.BLOCKS + block, {})[key] = count
+        return found
+
+    def window(self, writer: int) -> tuple[int, int, int, int] | None:
+        """First and last order, first and last time of the writer's open gap, if it has one."""
+        base = layout.BLOCKS_AT // 8 + writer % layout.BLOCKS * layout.BLOCK_WORDS
+        if not self._words[base + layout.BLOCK_OPEN]:
+            return None
+        a, b, c, d = self._words[base + layout.BLOCK_FIRST_ORDER : base + layout.BLOCK_LAST_NS + 1]
+        return a, b, c, d

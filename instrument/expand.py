@@ -35,15 +35,31 @@ def null(dtype: np.dtype[Any]) -> int:
 
 
 def empty(count: int) -> Events:
-    """Events of which nothing is known."""
-    return {name: np.full(count, null(dtype), dtype) for name, dtype, _ in columns()}
+    """Events of which nothing is known. The columns take no memory and can't be written."""
+    return {name: absent(dtype, count) for name, dtype, _ in columns()}
+
+
+def absent(dtype: np.dtype[Any], count: int) -> Array:
+    """A column of nulls that takes no memory."""
+    return np.broadcast_to(dtype.type(null(dtype)), count)
+
+
+def is_absent(values: Array) -> bool:
+    """The column is such a one."""
+    return len(values) == 0 or values.strides == (0,)
 
 
 def concatenate(parts: list[Events]) -> Events:
     """All events of the parts, in their order."""
-    if not parts:
-        return empty(0)
-    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    if len(parts) == 1:
+        return parts[0]
+    count = sum(len(p["seq"]) for p in parts)
+    joined = empty(count)
+    for name in joined if count else ():
+        columns_ = [p[name] for p in parts]
+        if not all(map(is_absent, columns_)):
+            joined[name] = np.concatenate(columns_)
+    return joined
 
 
 def events(records: Records, *, process: int, writer: int) -> Events:
@@ -56,14 +72,14 @@ def events(records: Records, *, process: int, writer: int) -> Events:
     first = np.cumsum(counts) - counts
     owner, within = _ragged(counts)
     out = empty(len(owner))
-    out["process"][:] = process
-    out["writer"][:] = writer
+    out["process"] = np.full(len(owner), process, np.int32)
+    out["writer"] = np.full(len(owner), writer, np.int32)
     out["seq"] = headers["seq"][owner] + within
     for name in ("order", "time_ns"):
         out[name] = headers[name][owner]
     out["op"] = ops[owner].astype(np.uint8)
-    out["source"][:] = Source.HOST
-    out["pool"][:] = 0
+    out["source"] = np.full(len(owner), Source.HOST, np.uint8)
+    out["pool"] = np.zeros(len(owner), np.int32)
     shapes = headers["ones"].astype(np.uint64) | headers["lists"].astype(np.uint64) << 32
     for shape in np.unique(shapes).tolist():
         alike = np.flatnonzero(shapes == shape)
@@ -110,12 +126,19 @@ def _fill(
     for column in layout.COLUMNS:
         if column.bit & ones:
             values = np.frombuffer(data, column.dtype, len(data) // column.dtype.itemsize)
-            out[column.name][rows] = values[at // column.dtype.itemsize][owner]
+            _written(out, column)[rows] = values[at // column.dtype.itemsize][owner]
             at = at + column.dtype.itemsize
     at = -(-at // layout.ALIGN) * layout.ALIGN
     for column in layout.COLUMNS:
         if column.bit & lists and column.listable:
             size = column.dtype.itemsize
             values = np.frombuffer(data, column.dtype, len(data) // size)
-            out[column.name][rows] = values[(at // size)[owner] + within]
+            _written(out, column)[rows] = values[(at // size)[owner] + within]
             at = at + counts * size
+
+
+def _written(out: Events, column: layout.Column) -> Array:
+    """The column as memory, from its first value on."""
+    if is_absent(out[column.name]):
+        out[column.name] = out[column.name].copy()
+    return out[column.name]

@@ -1,0 +1,61 @@
+"""Arrow: the schema of events and of the other tables, and the batches in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .event import ENUMS, Op, columns, op_name
+from .expand import Events, is_absent, null
+
+SQL_TYPES = {"uint8": "UTINYINT", "int32": "INTEGER", "int64": "BIGINT"}
+
+
+def enum_names(column: str) -> list[str]:
+    """How SQL spells the values of a column that holds a code, in the order of the codes."""
+    return [op_name(v) if isinstance(v, Op) else v.name.lower() for v in ENUMS[column]]
+
+
+def enum_type(column: str) -> str:
+    """The SQL type of such a column."""
+    return f"{column}_name"
+
+
+def events_table(events: Events) -> pa.Table:
+    """Events as Arrow columns; codes become dictionaries of names, nulls become nulls."""
+    arrays = [_array(name, events[name], null(dtype)) for name, dtype, _ in columns()]
+    return pa.table(arrays, names=[name for name, _, _ in columns()])
+
+
+def _array(name: str, values: np.ndarray[Any, Any], absent: int) -> pa.Array:
+    if name not in ENUMS and is_absent(values):
+        return pa.nulls(len(values), pa.from_numpy_dtype(values.dtype))
+    missing = values == absent
+    if name in ENUMS:
+        # Codes have holes; a dictionary has none.
+        places = np.zeros(256, np.int8)
+        places[[int(v) for v in ENUMS[name]]] = np.arange(len(ENUMS[name]))
+        indices = pa.array(places[values], mask=missing)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(enum_names(name)))
+    return pa.array(values, mask=missing if missing.any() else None)
+
+
+def enum_ddl() -> list[str]:
+    """Statements that make the types of `events`."""
+    return [
+        f"CREATE TYPE {enum_type(name)} AS ENUM ({', '.join(map(repr, enum_names(name)))})"
+        for name in ENUMS
+    ]
+
+
+def events_ddl() -> list[str]:
+    """Statements that make the `events` table, with its column comments."""
+    types = {n: enum_type(n) if n in ENUMS else SQL_TYPES[d.name] for n, d, _ in columns()}
+    body = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+    comments = [
+        f"COMMENT ON COLUMN events.\"{name}\" IS '{meaning.replace(chr(39), chr(39) * 2)}'"
+        for name, _, meaning in columns()
+    ]
+    return [f"CREATE TABLE events ({body})", *comments]

@@ -1,0 +1,326 @@
+"""Scan: reads a trace directory's segments, each record once, from wherever it stands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import expand
+from .control import ControlImage
+from .event import Op, op_name
+from .expand import Events
+from .layout import SEGMENT_HEADER_DATA, Fact, Reason
+from .segment import Records, SegmentError, SegmentFile
+
+BATCH_EVENTS = 500_000
+"""A batch ends after the segment in which it passes this."""
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Offset:
+    """How far a segment has been read."""
+
+    process: int
+    segment: int
+    bytes: int
+    events: int  # committed ones, be they stored or damaged
+    done: bool = False
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is new. Rows have the columns of the tables of the same names."""
+
+    events: Events = field(default_factory=lambda: expand.empty(0))
+    requests: list[Row] = field(default_factory=list)
+    hooks: list[Row] = field(default_factory=list)
+    notes: list[Row] = field(default_factory=list)
+    gaps: list[Row] = field(default_factory=list)  # closed ones
+    anchors: list[Row] = field(default_factory=list)
+    offsets: list[Offset] = field(default_factory=list)
+
+    def join(self, other: Batch) -> None:
+        """Take in a later batch."""
+        self.events = expand.concatenate([self.events, other.events])
+        for name in ("requests", "hooks", "notes", "gaps", "anchors", "offsets"):
+            getattr(self, name).extend(getattr(other, name))
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is new."""
+        return not (self.offsets or self.anchors)
+
+
+@dataclass(slots=True)
+class _Cursor:
+    file: SegmentFile
+    offset: Offset
+
+
+class Scan:
+    """Goes through the segments of a directory, which may grow meanwhile.
+
+    A record counts as read once `batch` has returned it; a scan is moved to where another one
+    stood by `resume`.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.images: dict[int, ControlImage] = {}
+        self._cursors: dict[Path, _Cursor] = {}
+        self._seen: set[Path] = set()
+        self._offsets: dict[tuple[int, int], Offset] = {}
+        self.next_seq: dict[int, int] = {}  # of each writer's next event
+        self._closed: dict[tuple[int, str, str], int] = {}  # writer, reason, op
+        self._anchored: set[int] = set()
+        self._unreadable: list[tuple[Offset, Row]] = []
+
+    def resume(
+        self, offsets: list[Offset], next_seq: dict[int, int], gaps: list[Row], anchored: set[int]
+    ) -> None:
+        """Stand where all this has been stored."""
+        self._offsets = {(o.process, o.segment): o for o in offsets}
+        self.next_seq = dict(next_seq)
+        self._anchored = set(anchored)
+        for gap in gaps:
+            self._close(gap)
+
+    def batch(self) -> Batch:
+        """What has been committed since the last call, up to a bound; ask again if not empty."""
+        self.look()
+        batch = Batch()
+        for offset, gap in self._unreadable:
+            batch.offsets.append(offset)
+            batch.gaps.append(gap)
+        self._unreadable.clear()
+        for image in self.images.values():
+            if image.process not in self._anchored:
+                self._anchored.add(image.process)
+                batch.anchors.append(_anchor(image.process, image.anchor))
+        parts: list[Events] = []
+        count = 0
+        for cursor in self._in_order():
+            if count >= BATCH_EVENTS:
+                break
+            count += self._advance(cursor, batch, parts)
+        batch.events = expand.concatenate(parts)
+        return batch
+
+    def open_gaps(self) -> list[Row]:
+        """Losses that no record tells of yet, as the latest `batch` found them."""
+        rows = []
+        for image in self.images.values():
+            for writer, losses in image.losses().items():
+                window = image.window(writer) or (None, None, None, None)
+                for (reason, op), total in losses.items():
+                    key = writer, Reason(reason).name.lower(), operation(op)
+                    count = total - self._closed.get(key, 0)
+                    if count > 0:
+                        rows.append(_gap(image.process, writer, reason, op, count, window))
+        return rows
+
+    def processes(self) -> list[Row]:
+        """Who has taken part, and how each of them is now."""
+        return [
+            {
+                "process": image.process,
+                "pid": image.pid,
+                "state": image.state,
+                "started_ns": image.anchor[0],
+                "command": image.identity.get("command", ""),
+                "host": image.identity.get("host", ""),
+                "python": image.identity.get("python", ""),
+                "error": image.error or None,
+            }
+            for _, image in sorted(self.images.items())
+        ]
+
+    @property
+    def uid(self) -> int:
+        """64 bits that tell this trace from others: what its first process wrote of itself."""
+        return self.images[min(self.images)].uid
+
+    def close(self) -> None:
+        """Close the files."""
+        for cursor in self._cursors.values():
+            cursor.file.close()
+        self._cursors.clear()
+
+    def look(self) -> None:
+        """Find new files. Control files are read before commit words: no loss is counted late."""
+        for path in sorted(self.directory.glob("p*.ctl")):
+            image = ControlImage(path)
+            self.images[image.process] = image
+        for path in sorted(self.directory.glob("p*.seg")):
+            if path in self._seen:
+                continue
+            try:
+                file = SegmentFile(path)
+            except FileNotFoundError:
+                continue  # It was never used, and its process has just stopped.
+            except SegmentError as error:
+                self._refuse(path, error)
+                continue
+            self._seen.add(path)
+            key = file.process, file.number
+            offset = self._offsets.setdefault(key, Offset(*key, SEGMENT_HEADER_DATA, 0))
+            if offset.done:
+                file.close()
+            else:
+                self._cursors[path] = _Cursor(file, offset)
+
+    def grown(self) -> bool:
+        """There is more to read."""
+        self.look()
+        return bool(self._unreadable) or any(
+            c.file.writer is not None and c.file.committed[0] > c.offset.bytes
+            for c in self._cursors.values()
+        )
+
+    def _refuse(self, path: Path, error: SegmentError) -> None:
+        """Keep a file that is no segment as a gap of unknown size."""
+        self._seen.add(path)
+        key = int(path.name[1:7]), int(path.name[8:14])
+        if key not in self._offsets:
+            self._offsets[key] = Offset(*key, 0, 0, done=True)
+            gap = _gap(key[0], None, Reason.DAMAGED, None, 0, (None, None, None, None))
+            self._unreadable.append(
+                (self._offsets[key], gap | {"open": False, "detail": str(error)})
+            )
+
+    def _in_order(self) -> list[_Cursor]:
+        """Cursors of used segments. Segments are numbered as they are taken, so each writer's come
+        in the order they were written, and those of different writers nearly so."""
+        used = [c for c in self._cursors.values() if c.file.writer is not None]
+        return sorted(used, key=lambda c: (c.file.process, c.file.number))
+
+    def _advance(self, cursor: _Cursor, batch: Batch, parts: list[Events]) -> int:
+        """Read what a segment has; the number of its events."""
+        file, offset = cursor.file, cursor.offset
+        writer = file.writer
+        assert writer is not None
+        image = self.images.get(file.process)
+        # Who has sealed, stopped or died has committed its last before that.
+        last = file.sealed or image is None or image.state != "running"
+        end, committed = file.committed
+        count = 0
+        if end > offset.bytes:
+            first_read = offset.bytes == SEGMENT_HEADER_DATA
+            records = file.read(offset.bytes, end)
+            found = expand.events(records, process=file.process, writer=writer)
+            count = len(found["seq"])
+            parts.append(found)
+            self._facts(records, writer, file.process, batch)
+            if first_read:
+                batch.anchors.append(_anchor(file.process, file.anchor))
+            self._account(cursor, writer, records, committed, count, batch)
+            offset.bytes = end
+            batch.offsets.append(offset)
+        if last:
+            if not offset.done and offset not in batch.offsets:
+                batch.offsets.append(offset)
+            offset.done = True
+            file.close()
+            del self._cursors[file.path]
+        return count
+
+    def _account(
+        self,
+        cursor: _Cursor,
+        writer: int,
+        records: Records,
+        committed: int,
+        count: int,
+        batch: Batch,
+    ) -> None:
+        """Compare what was read with what the writer says that it has committed."""
+        offset, heads = cursor.offset, records.headers
+        expected = self.next_seq.get(writer, 0)
+        if len(heads) and not records.damage:
+            missing = int(heads["seq"][0]) - expected
+            if missing > 0:
+                detail = f"the segments before {cursor.file.path} are missing"
+                self._damaged(cursor, writer, missing, detail, batch)
+            self.next_seq[writer] = int(heads["seq"][-1]) + int(heads["n"][-1])
+        else:
+            self.next_seq[writer] = expected + committed - offset.events
+        lost = committed - offset.events - count
+        if lost or records.damage:
+            detail = "; ".join(
+                f"{cursor.file.path}: {d.size} bytes at {d.at} are {d.what}" for d in records.damage
+            )
+            self._damaged(cursor, writer, max(lost, 0), detail, batch)
+        offset.events = committed
+
+    def _damaged(self, cursor: _Cursor, writer: int, count: int, detail: str, batch: Batch) -> None:
+        none = (None, None, None, None)
+        row = _gap(cursor.file.process, writer, Reason.DAMAGED, None, count, none)
+        batch.gaps.append(row | {"open": False, "detail": detail})
+
+    def _facts(self, records: Records, writer: int, process: int, batch: Batch) -> None:
+        for fact in expand.facts(records):
+            content, row = fact.content, {"process": process}
+            if fact.fact is Fact.REQUEST:
+                row |= {"request": content["number"], "request_id": content["id"]}
+                row |= {"attempt": content["attempt"], "client_id": content["client"] or None}
+                row |= {"trace_parent": content["parent"] or None}
+                row |= {"order": fact.order, "time_ns": fact.time_ns}
+                batch.requests.append(row)
+            elif fact.fact is Fact.HOOK:
+                name, live = content["name"], content["live"]
+                said = [{"name": name, "op": operation(op), "live": live} for op in content["ops"]]
+                batch.hooks.extend(row | hook | {"time_ns": fact.time_ns} for hook in said)
+            elif fact.fact is Fact.NOTE:
+                value = content["value"]
+                text = value if isinstance(value, str) else json.dumps(value)
+                row |= {"key": content["key"], "value": text, "time_ns": fact.time_ns}
+                batch.notes.append(row)
+            else:
+                for reason, op, count in content["lost"]:
+                    gap = _gap(process, writer, reason, op, count, tuple(content["window"]))
+                    gap["open"] = False
+                    self._close(gap)
+                    batch.gaps.append(gap)
+
+    def _close(self, gap: Row) -> None:
+        """A gap that is stored is not counted as open any more."""
+        if gap["op"] is not None:
+            key = gap["writer"], gap["reason"], gap["op"]
+            self._closed[key] = self._closed.get(key, 0) + gap["count"]
+
+
+def operation(code: int) -> str:
+    """How SQL spells the op or fact of a code."""
+    return Fact(code).name.lower() if code >= min(Fact) else op_name(Op(code))
+
+
+def _gap(
+    process: int,
+    writer: int | None,
+    reason: int,
+    op: int | None,
+    count: int,
+    window: tuple[int | None, ...],
+) -> Row:
+    first_order, last_order, first_ns, last_ns = window
+    return {
+        "process": process,
+        "writer": writer,
+        "reason": Reason(reason).name.lower(),
+        "op": None if op is None else operation(op),
+        "count": count,
+        "first_order": first_order,
+        "last_order": last_order,
+        "first_ns": first_ns,
+        "last_ns": last_ns,
+        "open": True,
+        "detail": None,
+    }
+
+
+def _anchor(process: int, anchor: tuple[int, int]) -> Row:
+    return {"process": process, "monotonic_ns": anchor[0], "realtime_ns": anchor[1]}

@@ -1,0 +1,209 @@
+"""Trace: what a trace directory holds, as SQL. The same rows be it growing, finished or crashed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+import pyarrow as pa
+
+from . import schema, spawn, store
+from .control import ControlError
+from .otel import spans
+from .scan import Batch, Scan
+
+TIME_LIMIT_S = 60.0
+MEMORY = "4GB"
+
+
+class TraceError(ValueError):
+    """A directory that can't be read as a trace. The message says why, and what would do."""
+
+
+class QueryError(ValueError):
+    """A query that was refused, failed, or took too long."""
+
+
+class Trace:
+    """A trace as it was when it was opened. Use as a context manager, or `close` it.
+
+    Tables and views: events, requests, hooks, notes, gaps, anchors, processes, forwards, leases,
+    spans; macros: history(slot), owner_at(slot, position).
+    """
+
+    stored: bool
+    """It is read from DuckDB; otherwise from the segments."""
+
+    def __init__(
+        self, directory: Path, *, time_limit_s: float = TIME_LIMIT_S, memory_limit: str = MEMORY
+    ) -> None:
+        self.directory = directory
+        self._scan = Scan(directory)
+        self._con = store.connect(":memory:")
+        try:
+            self._scan.look()
+            if not self._scan.images and not (directory / store.NAME).exists():
+                raise TraceError(
+                    f"{directory} holds no trace: neither a process's p000000.ctl nor {store.NAME} "
+                    "is in it. Give the directory that `--trace` named."
+                )
+            self.stored = self._attach() or self._expand()
+            self._define()
+            self._lock(time_limit_s, memory_limit)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A connection on the trace's tables that may make temporary tables, and nothing outside.
+
+        It counts as one of this trace's: close the trace when done.
+        """
+        return self._con.cursor()
+
+    @property
+    def live(self) -> bool:
+        """A process may still add events."""
+        return any(image.state == "running" for image in self._scan.images.values())
+
+    @property
+    def watermark(self) -> dict[int, int]:
+        """writer -> seq of its first event that is not in this trace."""
+        return dict(self._scan.next_seq)
+
+    def grown(self) -> bool:
+        """There is more in the directory than was read."""
+        return self._scan.grown()
+
+    def sql(self, query: str) -> pa.Table:
+        """The answer to one statement. Whatever the statement changes is undone after it.
+
+        Raises:
+            QueryError: it is not one statement, it fails, or it exceeds the time or memory limit.
+        """
+        con = self._con.cursor()
+        try:
+            count = len(con.extract_statements(query))
+            if count != 1:
+                raise QueryError(f"{count} statements were given; give one.")
+            con.execute("BEGIN")
+            result = con.sql(query)
+            return pa.table({}) if result is None else result.to_arrow_table()
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+        finally:
+            con.close()  # Rolls back.
+
+    def history(self, slot: int, pool: int = 0) -> pa.Table:
+        """All that happened to a slot, in the order in which it took effect."""
+        return self.sql(f"FROM history({int(slot)}, p := {int(pool)})")
+
+    def slots(self) -> pa.Table:
+        """One row per slot: its lives, its events, and who has it now."""
+        return self.sql("FROM slots")
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._con.close()
+        self._scan.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _attach(self) -> bool:
+        """Read from DuckDB, if a collector has stored all there is and none has the file open."""
+        path = self.directory / store.NAME
+        if not path.exists() or spawn.locked(self.directory):
+            return False
+        try:
+            self._con.execute(f"ATTACH '{_quoted(path)}' AS stored (READ_ONLY)")
+        except duckdb.IOException:
+            return False  # A collector has just opened it, or it is damaged: the segments know.
+        store.check_version(self._con, "stored.meta", path)
+        store.resume(self._con, "stored.", self._scan)
+        if self._scan.grown():
+            self._con.execute("DETACH stored")
+            self._scan.close()
+            self._scan = Scan(self.directory)
+            return False
+        for table in ("events", "requests", "hooks", "notes", "anchors", "meta"):
+            self._con.execute(f"CREATE VIEW {table} AS FROM stored.{table}")
+        return True
+
+    def _expand(self) -> bool:
+        """Read from the segments themselves. Always False: nothing of it is stored."""
+        store.create(self._con)
+        tables = store.Tables(self._con)
+        whole = Batch()
+        while not (batch := self._scan.batch()).empty:
+            whole.join(batch)
+        tables.append(whole)
+        return False
+
+    def _define(self) -> None:
+        """Make what is computed: who is there now, open gaps, views and macros."""
+        con = self._con
+        if self.stored:
+            con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
+            con.execute("CREATE TABLE processes AS FROM stored.processes")
+        if self._scan.images:
+            con.execute("DELETE FROM processes")
+            store.insert(con, "processes", self._scan.processes())
+            store.insert(con, "gaps", self._scan.open_gaps())
+        if not self.stored:
+            uid = self._scan.uid
+            con.execute("INSERT INTO meta VALUES (?, ?)", [schema.VERSION, uid])
+        for folder in ("views", "macros"):
+            for statement in schema.statements(folder).values():
+                con.execute(statement)
+        ((uid,),) = con.execute("SELECT trace_uid FROM meta").fetchall()
+        spans.install(con, uid)
+
+    def _lock(self, time_limit_s: float, memory_limit: str) -> None:
+        """From here on, SQL reaches nothing but what is attached, and can't change that."""
+        con = self._con
+        con.execute(f"SET memory_limit = '{_quoted(memory_limit)}'")
+        con.execute(f"SET max_execution_time = {int(time_limit_s * 1000)}")
+        con.execute("SET enable_external_access = false")
+        con.execute("SET lock_configuration = true")
+
+
+def open(  # noqa: A001
+    trace_dir: str | os.PathLike[str],
+    *,
+    time_limit_s: float = TIME_LIMIT_S,
+    memory_limit: str = MEMORY,
+) -> Trace:
+    """Read a trace directory as it is now.
+
+    Args:
+        time_limit_s: a query that takes longer fails; 0 means no limit.
+        memory_limit: of all of this trace's queries together.
+
+    Raises:
+        TraceError: there is no trace, or not one that this slotscope can read.
+        SchemaError: the trace was stored under an unknown schema version.
+    """
+    directory = Path(trace_dir).absolute()
+    if not directory.is_dir():
+        raise TraceError(f"{directory} is no directory. Give the one that `--trace` named.")
+    try:
+        return Trace(directory, time_limit_s=time_limit_s, memory_limit=memory_limit)
+    except (ControlError, PermissionError) as error:
+        raise TraceError(f"{directory} can't be read: {error}.") from error
+
+
+def _quoted(text: object) -> str:
+    """For a place between single quotes."""
+    return str(text).replace("'", "''")
