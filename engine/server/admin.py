@@ -6,10 +6,11 @@ import asyncio
 import time
 
 from prometheus_client import CONTENT_TYPE_LATEST
-from slotscope.engine.request import SamplingParams
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HTTPRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from slotscope.engine.request import SamplingParams
 
 from .body import read_fields
 from .desk import Ask, Desk

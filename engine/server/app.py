@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from slotscope.engine.request import RequestError
-from slotscope.engine.tokenizer import Tokenizer
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as HTTPRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+
+from slotscope.engine.request import RequestError
+from slotscope.engine.tokenizer import Tokenizer
 
 from . import admin
 from .backend import Engine

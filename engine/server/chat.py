@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from slotscope.engine.tokenizer import TokenizerError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HTTPRequest
 from starlette.responses import JSONResponse, Response
+
+from slotscope.engine.tokenizer import TokenizerError
 
 from .body import read_fields
 from .desk import Ask, Desk

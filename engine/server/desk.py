@@ -7,10 +7,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from slotscope.engine.request import Request
-from slotscope.engine.tokenizer import Tokenizer
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as HTTPRequest
+
+from slotscope.engine.request import Request
+from slotscope.engine.tokenizer import Tokenizer
 
 from .backend import Engine
 from .call import Call

@@ -10,7 +10,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 TEMPLATE = """\
 {%- for message in messages -%}
-{%- if message.role == 'bishop' -%}{{ raise_exception('a bishop has no part in this') }}{%- endif -%}
+{%- if message.role == 'bishop' -%}{{ raise_exception('a bishop has no part') }}{%- endif -%}
 <|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
 {% endfor -%}
