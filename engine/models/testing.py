@@ -39,8 +39,9 @@ SMALL: dict[str, Any] = {
 def make_checkpoint(path: Path, *, seed: int = 0, head: bool = True, **config: Any) -> Path:
     """Write a random Qwen3-Next folder to `path` (made if absent) and return it.
 
-    The recurrent state is visible: it fades over some hundred tokens, and what the layers read from
-    it is as large as the rest of the hidden state, so a wrong state gives other greedy tokens.
+    The recurrent state is visible: it fades over some hundred tokens and weighs as much as the
+    other layers, so one that lacks a token gives other greedy tokens within the next few. Drafts
+    of the MTP head are accepted now and then, every third or fourth, so verifies take any step.
 
     Args:
         seed: of the weights.
@@ -66,14 +67,16 @@ class _Random:
         """The whole model."""
         config = self._config
         hidden = config.hidden_size
-        self._tensors["model.embed_tokens.weight"] = self._normal(config.vocab_size, hidden)
+        # Trunk and MTP head agree as far as the last token decides; larger, it would hide the state.
+        self._tensors["model.embed_tokens.weight"] = 2 * self._normal(config.vocab_size, hidden)
         if not config.tie_word_embeddings:
             self._linear("lm_head", config.vocab_size, hidden)
         self._norm("model.norm", hidden)
         for layer, kind in enumerate(config.layer_types):
             self._block(f"model.layers.{layer}", kind == FULL, config.sparse(layer))
         if head:
-            self._linear("mtp.fc", hidden, 2 * hidden)
+            noise = 0.5 * self._normal(hidden, hidden) / hidden**0.5
+            self._tensors["mtp.fc.weight"] = torch.cat((2 * torch.eye(hidden), noise), -1)
             for norm in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
                 self._norm(f"mtp.{norm}", hidden)
             self._block("mtp.layers.0", True, config.num_experts > 0)

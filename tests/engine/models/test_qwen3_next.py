@@ -1,0 +1,96 @@
+"""Qwen3-Next against transformers, on the same random weights in float32."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from slotscope.engine.models.driver import Driver
+from slotscope.engine.models.load import load
+from slotscope.engine.models.testing import SMALL, make_checkpoint
+from torch import Tensor
+from transformers import Qwen3NextForCausalLM
+
+CPU = torch.device("cpu")
+close = partial(torch.testing.assert_close, rtol=0, atol=1e-4)
+TOKENS = random.Random(1).choices(range(SMALL["vocab_size"]), k=150)
+CONFIGS: dict[str, dict[str, Any]] = {
+    "every second layer attends": {"full_attention_interval": 2},
+    "every fourth layer attends": {"full_attention_interval": 4},
+    "dense layers, tied, biased": {
+        "full_attention_interval": 2,
+        "mlp_only_layers": [0],
+        "decoder_sparse_step": 3,
+        "tie_word_embeddings": True,
+        "attention_bias": True,
+        "norm_topk_prob": False,
+        "num_key_value_heads": 4,
+        "linear_num_value_heads": 2,
+    },
+}
+
+
+class Pair:
+    """One folder: our model, and the logits and states that transformers gives for TOKENS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ours = load(folder, torch.float32, CPU)
+        theirs = Qwen3NextForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        with torch.inference_mode():
+            result = theirs(torch.tensor([TOKENS]), use_cache=True)
+        self.logits: Tensor = result.logits[0]
+        layers = [n for n, t in enumerate(theirs.config.layer_types) if t == "linear_attention"]
+        self.ssm = torch.stack([result.cache.get_recurrent_state(n)[0] for n in layers])
+        self.conv = torch.stack([result.cache.get_conv_state(n)[0] for n in layers])
+
+
+@pytest.fixture(scope="module", params=CONFIGS.values(), ids=CONFIGS.keys())
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return Pair(make_checkpoint(tmp_path_factory.mktemp("model"), **request.param))
+
+
+def cut(tokens: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(tokens), size):
+        yield tokens[start : start + size]
+
+
+def test_prefill_equals_transformers(pair: Pair) -> None:
+    driver = Driver(pair.ours, torch.float32)
+    driver.begin(3)
+    close(pair.ours.logits(driver.prefill({3: TOKENS})), pair.logits)
+    conv, ssm = driver.state(3)
+    close(ssm, pair.ssm)
+    # transformers may keep the whole kernel's window; the last inputs are what counts.
+    close(conv, pair.conv[..., -conv.shape[-1] :])
+
+
+@pytest.mark.parametrize("size", [7, 63, 65, 128])
+def test_chunked_prefill_equals_transformers(pair: Pair, size: int) -> None:
+    driver = Driver(pair.ours, torch.float32)
+    driver.begin(3)
+    hidden = torch.cat([driver.prefill({3: chunk}) for chunk in cut(TOKENS, size)])
+    close(pair.ours.logits(hidden), pair.logits)
+    close(driver.state(3)[1], pair.ssm)
+
+
+def test_decode_equals_transformers(pair: Pair) -> None:
+    driver = Driver(pair.ours, torch.float32)
+    driver.begin(3)
+    hidden = [driver.prefill({3: TOKENS[:100]})]
+    hidden += [driver.decode({3: token}) for token in TOKENS[100:]]
+    close(pair.ours.logits(torch.cat(hidden)), pair.logits)
+    close(driver.state(3)[1], pair.ssm)
+
+
+def test_verify_equals_transformers(pair: Pair) -> None:
+    driver = Driver(pair.ours, torch.float32)
+    driver.begin(3)
+    driver.prefill({3: TOKENS[:146]})
+    hidden = driver.verify({3: TOKENS[146:]})
+    close(pair.ours.logits(hidden[0]), pair.logits[146:])
+    close(driver.memory.ssm_steps[:, 0, 3], pair.ssm)
