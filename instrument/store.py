@@ -27,6 +27,10 @@ class StoreError(RuntimeError):
     """The DuckDB file can't be opened. The message names it, and says what to do."""
 
 
+class Busy(StoreError):
+    """Another process has the file open."""
+
+
 def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
     """A connection that never goes to the network for extensions and takes little of the machine."""
     config: dict[str, Any] = {
@@ -114,10 +118,14 @@ class Store:
         self.path = path
         try:
             self._con = connect(path)
-        except duckdb.IOException as error:
+        except duckdb.Error as error:
+            if "lock" in str(error):
+                raise Busy(
+                    f"{path} is open elsewhere. Collecting goes on once it is closed, nothing is "
+                    f"lost meanwhile. DuckDB says: {error}"
+                ) from error
             raise StoreError(
-                f"{path} can't be opened: {error}. If a reader has it open, the collector goes on "
-                "once the reader has closed it; nothing is lost meanwhile."
+                f"{path} can't be opened: {error}. Remove it: it is made anew from the segments."
             ) from error
         known = self._con.execute(
             "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'meta'"
@@ -135,17 +143,23 @@ class Store:
         """Move a scan to where this store stands."""
         resume(self._con, "", scan)
 
-    def append(self, batch: Batch, scan: Scan) -> None:
-        """Store a batch and what is known of its processes and gaps, all or nothing."""
+    def append(
+        self, batch: Batch, processes: list[Row], open_gaps: list[Row], next_seq: dict[int, int]
+    ) -> None:
+        """Store a batch and what is known of processes and gaps, all or nothing.
+
+        Raises:
+            duckdb.Error: nothing is stored. This object, and the scan, can't be used any more.
+        """
         con = self._con
         con.execute("BEGIN")
         try:
             self._tables.append(batch)
             con.execute("DELETE FROM gaps WHERE open")
-            insert(con, "gaps", scan.open_gaps())
+            insert(con, "gaps", open_gaps)
             con.execute("DELETE FROM processes")
-            insert(con, "processes", scan.processes())
-            self._note_progress(batch, scan)
+            insert(con, "processes", processes)
+            self._note_progress(batch.offsets, next_seq)
             con.execute("COMMIT")
         except BaseException:
             con.execute("ROLLBACK")
@@ -159,13 +173,13 @@ class Store:
         """Checkpoint and close."""
         self._con.close()
 
-    def _note_progress(self, batch: Batch, scan: Scan) -> None:
+    def _note_progress(self, read: list[Offset], next_seq: dict[int, int]) -> None:
         offsets = [
             {"process": o.process, "segment": o.segment}
             | {"bytes": o.bytes, "events": o.events, "done": o.done}
-            for o in batch.offsets
+            for o in read
         ]
-        writers = [{"writer": w, "next_seq": seq} for w, seq in scan.next_seq.items()]
+        writers = [{"writer": w, "next_seq": seq} for w, seq in next_seq.items()]
         for table, rows in (("offsets", offsets), ("writers", writers)):
             if rows:
                 self._con.register("fresh", pa.Table.from_pylist(rows))

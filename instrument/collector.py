@@ -1,0 +1,181 @@
+"""Collector: moves a trace's records from segments into DuckDB, in a process of its own.
+
+It never runs inside an engine: sharing its GIL would cost the engine stalls of several ms.
+`python -m slotscope.instrument.collector DIR` is what `probe.start` spawns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .scan import Scan
+from .spawn import LOCK_NAME
+from .store import NAME, Busy, Store
+
+INTERVAL_S = 0.25
+LINGER_S = 30.0
+LINGER_ENVIRONMENT = "SLOTSCOPE_LINGER_S"
+CHECKPOINT_S = 60.0
+LOCK_PATIENCE_S = 2.0
+"""Who asks whether a collector runs holds the lock for an instant."""
+
+log = logging.getLogger("slotscope.collector")
+
+
+class CollectorError(RuntimeError):
+    """A trace that can't be collected. The message says why."""
+
+
+class Collector:
+    """Drains one trace directory until its last writer is gone and everything is stored."""
+
+    def __init__(
+        self, directory: Path, *, linger_s: float = LINGER_S, interval_s: float = INTERVAL_S
+    ) -> None:
+        self.directory = directory
+        self.stored_count = 0
+        self._linger_s, self._interval_s = linger_s, interval_s
+        self._stopping = False
+        self._told: Any = None  # what the store knows of processes and open gaps
+
+    def stop(self) -> None:
+        """End after the batch in hand, for whatever there is still to come."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Collect.
+
+        Raises:
+            CollectorError: another collector runs on the directory, or it holds no trace.
+            StoreError, SchemaError: the DuckDB file can't be used.
+            duckdb.Error: a batch can't be stored. The next collector begins with that batch.
+        """
+        with _only_one(self.directory):
+            scan = Scan(self.directory)
+            scan.look()
+            if not scan.images:
+                raise CollectorError(
+                    f"{self.directory} holds no trace: no process has registered in it. Give the "
+                    "directory that `--trace` named."
+                )
+            store = self._open(scan.uid)
+            if store is None:
+                return
+            try:
+                store.resume(scan)
+                self._collect(scan, store)
+            finally:
+                store.close()
+                scan.close()
+
+    def _open(self, uid: int) -> Store | None:
+        """The store, once no reader has it open; None if told to stop before that."""
+        told = False
+        while not self._stopping:
+            try:
+                return Store(self.directory / NAME, uid)
+            except Busy as error:
+                if not told:
+                    log.warning("%s", error)
+                told = True
+                time.sleep(self._interval_s)
+        return None
+
+    def _collect(self, scan: Scan, store: Store) -> None:
+        idle_s = checkpoint_s = time.monotonic()
+        while True:
+            # Who is gone before a batch is read has committed its last before that.
+            running = any(image.state == "running" for image in scan.images.values())
+            more = self._step(scan, store)
+            now = time.monotonic()
+            if running or more:
+                idle_s = now
+            if self._stopping or now - idle_s > self._linger_s or not self.directory.exists():
+                return
+            if now - checkpoint_s > CHECKPOINT_S:
+                store.checkpoint()
+                checkpoint_s = now
+            if not more:
+                time.sleep(self._interval_s)
+
+    def _step(self, scan: Scan, store: Store) -> bool:
+        """Store what is new; whether there was anything."""
+        batch = scan.batch()
+        told = scan.processes(), scan.open_gaps()
+        if batch.empty and told == self._told:
+            return False
+        store.append(batch, *told, scan.next_seq)
+        self._told = told
+        self.stored_count += len(batch.events["seq"])
+        return not batch.empty
+
+
+@contextlib.contextmanager
+def _only_one(directory: Path) -> Iterator[None]:
+    """Hold the trace's lock.
+
+    Raises:
+        CollectorError: another collector has it, or the directory can't be written.
+    """
+    try:
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CollectorError(
+            f"{directory} can't be collected: {error}. Give the directory that `--trace` named, "
+            "and a user that may write it."
+        ) from error
+    try:
+        deadline_s = time.monotonic() + LOCK_PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline_s:
+                    pid = os.pread(descriptor, 32, 0).decode() or "unknown"
+                    raise CollectorError(
+                        f"A collector, process {pid}, runs on {directory} already. One is enough."
+                    ) from None
+                time.sleep(0.05)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def main() -> int:
+    """Entry of the spawned process: the exit status."""
+    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.INFO)
+    linger_s = float(os.environ.get(LINGER_ENVIRONMENT, LINGER_S))
+    collector = Collector(Path(sys.argv[1]), linger_s=linger_s)
+
+    def on_term(_signal: int, _frame: FrameType | None) -> None:
+        collector.stop()
+
+    signal.signal(signal.SIGTERM, on_term)
+    os.nice(5)  # The engine comes first.
+    try:
+        collector.run()
+    except CollectorError as error:
+        log.info("%s", error)
+        return 3
+    except Exception:
+        log.exception("The collector ends; the segments keep what it has not stored.")
+        return 1
+    log.info("%d events stored.", collector.stored_count)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
