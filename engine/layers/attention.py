@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from slotscope.engine.memory import Memory
-from slotscope.instrument.event import Kind
 from torch import Tensor
 from torch.nn.functional import linear, scaled_dot_product_attention
+
+from slotscope.engine.memory import Memory
+from slotscope.instrument.event import Kind
 
 from .norm import Norm
 from .plan import Plan, Reach

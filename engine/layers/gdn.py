@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+from torch.nn.functional import linear, rms_norm, softplus
+
 from slotscope.engine.memory import Memory
 from slotscope.instrument.event import Kind
 from slotscope.kernels.conv import conv_prefill, conv_update, conv_verify
 from slotscope.kernels.gdn import gdn_chunk, gdn_step, gdn_verify
-from torch import Tensor
-from torch.nn.functional import linear, rms_norm, softplus
 
 from .norm import GatedNorm
 from .plan import CHUNK, Plan, Row

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
+
 from slotscope.engine.forward import Forward, Track
 from slotscope.instrument.event import Kind
-from torch import Tensor
 
 from .rotary import Angles, Rotary
 

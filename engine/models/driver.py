@@ -77,7 +77,8 @@ class Driver:
         They count as appended: `rewind` takes them back. Returns hidden [rows and pads, D, H].
         """
         batch = self.batch(Kind.VERIFY, tokens, pads)
-        return self.model.forward(batch, self.memory).unflatten(0, (len(tokens) + pads, -1))
+        hidden = self.model.forward(batch, self.memory)
+        return hidden.view(len(tokens) + pads, -1, hidden.shape[-1])
 
     def rewind(self, slot: int, tokens: int) -> None:
         """Forget the last `tokens` tokens of a sequence's KV."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
 from slotscope.engine.forward import Forward
 from slotscope.engine.layers.attention import Attention
 from slotscope.engine.layers.gdn import GatedDeltaNet
@@ -14,8 +17,6 @@ from slotscope.engine.layers.moe import Moe
 from slotscope.engine.layers.norm import Norm
 from slotscope.engine.layers.plan import CHUNK, Plan
 from slotscope.engine.memory import Memory, Shape
-from torch import Tensor
-from torch.nn.functional import embedding, linear
 
 from .error import ModelError
 from .qwen3_next_config import FULL, LINEAR, Qwen3NextConfig

@@ -6,6 +6,8 @@ Projections that read the same input become one matrix, with rows in the order t
 from __future__ import annotations
 
 import torch
+from torch import Tensor
+
 from slotscope.engine.layers.attention import Attention
 from slotscope.engine.layers.gdn import GatedDeltaNet
 from slotscope.engine.layers.mlp import Mlp
@@ -13,7 +15,6 @@ from slotscope.engine.layers.moe import Moe
 from slotscope.engine.layers.norm import GatedNorm, Norm
 from slotscope.engine.layers.precision import wide
 from slotscope.engine.layers.rotary import Rotary
-from torch import Tensor
 
 from .qwen3_next_config import Qwen3NextConfig
 from .weights import Weights

@@ -67,7 +67,7 @@ class _Random:
         """The whole model."""
         config = self._config
         hidden = config.hidden_size
-        # Trunk and MTP head agree as far as the last token decides; larger, it would hide the state.
+        # Trunk and MTP head agree where the last token decides. Larger, it would hide the state.
         self._tensors["model.embed_tokens.weight"] = 2 * self._normal(config.vocab_size, hidden)
         if not config.tie_word_embeddings:
             self._linear("lm_head", config.vocab_size, hidden)

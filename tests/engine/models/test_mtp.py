@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
+from transformers import Qwen3NextConfig
+from transformers.models.qwen3_next import modeling_qwen3_next as theirs
+
 from slotscope.engine.models.base import Model
 from slotscope.engine.models.driver import Driver
 from slotscope.engine.models.error import ModelError
 from slotscope.engine.models.load import load
 from slotscope.engine.models.testing import SMALL, make_checkpoint
 from slotscope.instrument.event import Kind
-from torch import Tensor
-from transformers import Qwen3NextConfig
-from transformers.models.qwen3_next import modeling_qwen3_next as theirs
 
 CPU = torch.device("cpu")
 NEXT = random.Random(3).choices(range(SMALL["vocab_size"]), k=90)

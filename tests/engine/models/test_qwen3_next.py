@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from transformers import Qwen3NextForCausalLM
+
 from slotscope.engine.models.driver import Driver
 from slotscope.engine.models.load import load
 from slotscope.engine.models.testing import SMALL, make_checkpoint
-from torch import Tensor
-from transformers import Qwen3NextForCausalLM
 
 CPU = torch.device("cpu")
 close = partial(torch.testing.assert_close, rtol=0, atol=1e-4)
@@ -49,7 +50,7 @@ class Pair:
         self.conv = torch.stack([result.cache.get_conv_state(n)[0] for n in layers])
 
 
-@pytest.fixture(scope="module", params=CONFIGS.values(), ids=CONFIGS.keys())
+@pytest.fixture(scope="module", params=[*CONFIGS.values()], ids=[*CONFIGS])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return Pair(make_checkpoint(tmp_path_factory.mktemp("model"), **request.param))
 
