@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
@@ -75,7 +77,12 @@ class Cache:
         label = depth // page * page
         if not self._reuse or label <= running.shared:
             return False
-        said = {"slots": lease.slot, "request": request.number, "label": label, "grid": grid}
+        said: dict[str, Any] = {
+            "slots": lease.slot,
+            "request": request.number,
+            "label": label,
+            "grid": grid,
+        }
         if label != depth and self._patches.on("insert-depth-guard"):
             probe.emit(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
             return False
@@ -122,9 +129,9 @@ class Cache:
         total = self.pages.count * self.pages.page_size
         if free + cached != total or self.slots.owned_by_requests():
             raise RuntimeError(
-                f"no request runs, yet {free} free and {cached} cached KV locations of {total}, and "
-                f"{self.slots.owned_by_requests()} slots owned by requests: a request's end left "
-                "something behind. Ends go through Cache.release."
+                f"no request runs, yet {free} free and {cached} cached KV locations of {total}, "
+                f"and {self.slots.owned_by_requests()} slots owned by requests: a request's end "
+                "left something behind. Ends go through Cache.release."
             )
 
     def _slots_within_reach(self, count: int, besides: Node | None) -> bool:

@@ -68,7 +68,9 @@ def serve(**given: Any) -> None:
 
 def _configure(given: dict[str, Any]) -> EngineConfig:
     """The configuration that the options describe."""
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    values: dict[str, Any] = {
+        name: tuple(v) if isinstance(v, list) else v for name, v in given.items()
+    }
     path: Path = values["model_path"]
     Patches.without(values["without_patch"])
     values["model_path"] = model_folder(path)

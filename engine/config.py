@@ -106,15 +106,15 @@ class EngineConfig:
         if self.mamba_radix_cache_strategy == "no_buffer":
             if self.page_size != 1:
                 raise ConfigError(
-                    f"no_buffer files a state at whatever depth a request ends, but with --page-size "
-                    f"{self.page_size} the tree can name only whole pages. Set --page-size 1, or "
-                    "choose extra_buffer."
+                    "no_buffer files a state at whatever depth a request ends, but the tree can name "
+                    f"only whole pages, here of {self.page_size} tokens. Set --page-size 1, or choose "
+                    "extra_buffer."
                 )
             if self.overlap:
                 raise ConfigError(
-                    "no_buffer donates the live state itself, and under overlap the next forward has "
-                    "already been launched to move it. Set --disable-overlap-schedule, or choose "
-                    "extra_buffer."
+                    "no_buffer donates the live state itself, and under overlap the next forward "
+                    "has already been launched to move it. Set --disable-overlap-schedule, or "
+                    "choose extra_buffer."
                 )
         if 2 * self.draft_tokens > self.mamba_track_interval:
             raise ConfigError(

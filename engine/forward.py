@@ -11,7 +11,7 @@ from slotscope.instrument.event import Kind
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A prefill row leaves a checkpoint: the state after `tokens` tokens of its chunk goes to `slot`."""
+    """A prefill row leaves a checkpoint in `slot`: its state after `tokens` tokens of the chunk."""
 
     row: int
     tokens: int  # counted from the chunk's start; a multiple of the state chunk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All of it. Location 0 and slot 0 take the writes of padding; the last scratch row likewise."""
+    """All of it. Location 0, slot 0 and scratch row 0 take the writes of padding."""
 
     keys: Tensor  # [attention layers, tokens, kv heads, head dim]
     values: Tensor  # same
@@ -47,17 +48,17 @@ class Memory:
         dtype: torch.dtype,
         device: torch.device,
     ) -> Memory:
-        """Zeroed memory for `slots` slots (slot 0 is padding), `tokens` KV locations, `rows` scratch rows."""
-        new = lambda *size: torch.zeros(*size, dtype=dtype, device=device)  # noqa: E731
+        """Zeroed memory; the counts include the slot, the location and the row of padding."""
         kv = (shape.attention_layers, tokens, shape.kv_heads, shape.head_dim)
         conv = (shape.conv_channels, shape.conv_window)
         ssm = (shape.state_heads, shape.key_dim, shape.value_dim)
         layers, steps = shape.recurrent_layers, (rows, draft_tokens)
+        make = partial(torch.zeros, dtype=dtype, device=device)
         return Memory(
-            keys=new(*kv),
-            values=new(*kv),
-            conv=new(layers, slots, *conv),
-            ssm=new(layers, slots, *ssm),
-            conv_steps=new(layers, *steps, *conv),
-            ssm_steps=new(layers, *steps, *ssm),
+            keys=make(kv),
+            values=make(kv),
+            conv=make((layers, slots, *conv)),
+            ssm=make((layers, slots, *ssm)),
+            conv_steps=make((layers, *steps, *conv)),
+            ssm_steps=make((layers, *steps, *ssm)),
         )

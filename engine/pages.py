@@ -11,7 +11,7 @@ class PageError(RuntimeError):
 
 
 class PagePool:
-    """Page p holds locations p * size .. p * size + size - 1. Page 0 takes the writes of padding."""
+    """Page p holds locations p * size .. (p + 1) * size - 1. Page 0 takes the writes of padding."""
 
     def __init__(self, tokens: int, page_size: int) -> None:
         self.page_size = page_size
@@ -28,7 +28,7 @@ class PagePool:
         return -(-tokens // self.page_size)
 
     def allocate(self, tokens: int) -> list[int] | None:
-        """Locations for at least `tokens` tokens, whole pages, in order; None if too few are free."""
+        """Locations for at least `tokens` tokens, whole pages, in order; None if too few."""
         need, size = self.pages(tokens), self.page_size
         if need > len(self._free):
             return None
@@ -41,6 +41,6 @@ class PagePool:
         self._free.extend(pages)
         if len(self._free) > self.count:
             raise PageError(
-                f"{len(self._free)} pages are free of {self.count}: pages {pages} were freed twice. "
-                "Two requests would write the same KV. Pages end in Cache.release and in eviction."
+                f"{len(self._free)} pages are free of {self.count}: {pages} were freed twice. "
+                "Two requests would write the same KV. Pages end in Cache.release and eviction."
             )

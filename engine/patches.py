@@ -1,4 +1,4 @@
-"""Fixes of upstream bugs, each on a switch. All are on unless `--without-patch NAME` says otherwise."""
+"""Fixes of upstream bugs, each on a switch. All are on but those that `--without-patch` names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from .config import ConfigError
 
 PATCHES: dict[str, str] = {
-    "lazy-finish-guard": "a finishing request keeps back a checkpoint that a verify wrote, or may yet write, in place",
-    "prefill-donation-guard": "a finished prefill keeps back a checkpoint that the verify in flight may write in place",
+    "lazy-finish-guard": "a finishing request keeps back a checkpoint that a verify wrote in place",
+    "prefill-donation-guard": "a prefill keeps back a checkpoint that a verify in flight may write",
     "no-evict-for-spare": "a spare slot, which is transient, never evicts a cached checkpoint",
-    "shared-commit": "every drafter commits through one helper; without it an NGRAM verify never commits",
+    "shared-commit": "all drafters commit through one helper; off, an NGRAM verify never commits",
     "insert-depth-guard": "the tree refuses a state whose depth is not the depth of its node",
     "checkpoint-grid": "extend leaves checkpoints at depths that a tree page can name",
     "track-grid": "decode leaves checkpoints at depths that a tree page can name",

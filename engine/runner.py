@@ -153,7 +153,7 @@ class Runner:
     def _keep_chosen(
         self, items: tuple[Item, ...], rows: Tensor, ends: Tensor, chosen: Tensor
     ) -> None:
-        """The first output token follows the prompt; a chunk in its middle is followed by itself."""
+        """The first output token follows the prompt; amid the prompt its next token is there."""
         final = torch.tensor([item.last for item in items], device=rows.device)
         self.rows.tokens[rows[final], ends[final]] = chosen[final]
 

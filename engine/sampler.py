@@ -32,7 +32,7 @@ class Sampler:
         return tokens, logprobs
 
     def _draw(self, logits: Tensor, asked: SamplingParams) -> Tensor:
-        """[S, vocab] to [S]: temperature, then the k most likely, then the smallest set of mass p."""
+        """[S, vocab] to [S]: temperature, then the k likeliest, then the smallest set of mass p."""
         generator = self._generator
         if asked.seed is not None:
             generator = torch.Generator(device=logits.device).manual_seed(asked.seed)

@@ -20,7 +20,7 @@ from .telling import launched
 
 
 class Scheduler:
-    """One loop serves both modes: overlap 0 is serial, 1 hides the host's work behind the device's."""
+    """One loop for both modes: overlap 0 is serial, 1 hides the host's work behind the device's."""
 
     def __init__(
         self,

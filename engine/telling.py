@@ -5,6 +5,8 @@ The acts of a forward all carry its `launch`, so that the trace sorts them in st
 
 from __future__ import annotations
 
+from typing import Any
+
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
 
@@ -56,7 +58,12 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
     fresh = [item for item in batch.items if item.fresh]
     restored = [item for item in fresh if item.source is not None]
     cleared = [item for item in fresh if item.source is None]
-    said = {"forward": number, "kind": batch.kind, "launch": launch, "role": Role.LIVE}
+    said: dict[str, Any] = {
+        "forward": number,
+        "kind": batch.kind,
+        "launch": launch,
+        "role": Role.LIVE,
+    }
     if restored:
         probe.emit(
             Op.RESTORE,

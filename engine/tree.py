@@ -125,7 +125,7 @@ class RadixTree:
         return True
 
     def evict_tokens(self, tokens: int) -> bool:
-        """Free least recently used leaves until `tokens` locations are free; False if they can't be."""
+        """Free least recently used leaves until `tokens` locations are free; False if it fails."""
         while self._pages.free_tokens < tokens:
             victim = next((node for node in self._leaves.values() if not node.locks), None)
             if victim is None:
@@ -142,7 +142,7 @@ class RadixTree:
         self._roots.clear()
 
     def check(self) -> None:
-        """Raise TreeError if a leaf has no checkpoint, a depth is wrong, or a lock is below zero."""
+        """Raise TreeError if a leaf has no checkpoint, or if a depth or a lock is wrong."""
         for node in self._nodes():
             parent = node.parent
             assert parent is not None

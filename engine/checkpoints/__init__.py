@@ -7,6 +7,8 @@ from .lazy import ExtraBufferLazy
 from .no_buffer import NoBuffer
 from .strategy import Strategy
 
+__all__ = ["BY_NAME", "Strategy"]
+
 BY_NAME: dict[str, type[Strategy]] = {
     "no_buffer": NoBuffer,
     "extra_buffer": ExtraBuffer,

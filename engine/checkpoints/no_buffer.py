@@ -1,4 +1,4 @@
-"""no_buffer: the live state is the only one; the tree gets a copy, and at the end the slot itself."""
+"""no_buffer: the live state is the only one; the tree gets a copy, at the end the slot itself."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class VerifyPlan:
 
 
 def prepare(rows: Tensor, live: list[int], track: list[int | None]) -> VerifyPlan:
-    """A fresh plan for this verify alone: nothing of an earlier forward's tracking survives in it."""
-    index = lambda values: torch.tensor(values, dtype=torch.int64, device=rows.device)  # noqa: E731
-    return VerifyPlan(rows, index(live), index([slot or 0 for slot in track]))
+    """A fresh plan for this verify alone: no earlier forward's tracking survives in it."""
+    slots = torch.tensor([live, [slot or 0 for slot in track]], device=rows.device)
+    return VerifyPlan(rows, slots[0], slots[1])
 
 
 def commit(states: States, plan: VerifyPlan, grids: Grids, before: Tensor, accept: Tensor) -> None:

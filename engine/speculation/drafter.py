@@ -23,7 +23,7 @@ class Drafter(ABC):
     def draft(self, rows: Tensor) -> Tensor:
         """[B] rows to [B, steps] guesses, int64. The state is not touched."""
 
-    def observe(
+    def observe(  # noqa: B027 - most drafters need not look
         self, batch: Forward, hidden: Tensor, following: Tensor, rows: Tensor, last: Tensor
     ) -> None:
         """A prefill or verify has run.
