@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+from slotscope.instrument.schema import statements
 
 from .ids import Domain, SpanIds
 
@@ -14,18 +15,14 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-SQL = files("slotscope.instrument") / "sql" / "spans"
+FOLDER = "spans"
+"""Of `instrument/sql`."""
 
 LAST_OF_IDS = "span_trace_id"
 """Whatever comes before it in the order, and it, needs no table."""
 
 BATCH_SPANS = 8192
 """Spans that are read at once."""
-
-
-def names() -> list[str]:
-    """The SQL objects behind `spans`, in the order in which they can be created."""
-    return (SQL / "_order").read_text().split()
 
 
 def install_ids(con: duckdb.DuckDBPyConnection, uid: int) -> None:
@@ -38,7 +35,7 @@ def install_ids(con: duckdb.DuckDBPyConnection, uid: int) -> None:
     for domain in Domain:
         name, seed = domain.name.lower(), ids.seed(domain)
         con.execute(f"CREATE OR REPLACE MACRO {name}_seed() AS {seed}::UBIGINT")
-    _create(con, names()[: names().index(LAST_OF_IDS) + 1])
+    _create(con, slice(None, _ids_count()))
 
 
 def install(con: duckdb.DuckDBPyConnection, uid: int) -> None:
@@ -51,17 +48,22 @@ def install(con: duckdb.DuckDBPyConnection, uid: int) -> None:
     install_ids(con, uid)
     con.execute("CREATE OR REPLACE TABLE span_trace (uid UBIGINT, version VARCHAR)")
     con.execute("INSERT INTO span_trace VALUES (?, ?)", [uid, version("slotscope")])
-    _create(con, names()[names().index(LAST_OF_IDS) + 1 :])
+    _create(con, slice(_ids_count(), None))
 
 
-def _create(con: duckdb.DuckDBPyConnection, objects: list[str]) -> None:
-    for name in objects:
-        con.execute((SQL / f"{name}.sql").read_text())
+def _ids_count() -> int:
+    """How many of the objects compute ids and nothing else."""
+    return list(statements(FOLDER)).index(LAST_OF_IDS) + 1
+
+
+def _create(con: duckdb.DuckDBPyConnection, part: slice) -> None:
+    for statement in list(statements(FOLDER).values())[part]:
+        con.execute(statement)
 
 
 def read(
     con: duckdb.DuckDBPyConnection, query: str = "FROM spans", *, rows: int = BATCH_SPANS
 ) -> Iterator[pa.RecordBatch]:
     """Spans as Arrow batches of at most `rows`. Keep the connection for nothing else meanwhile."""
-    reader: Any = con.execute(query).to_arrow_reader(rows)
+    reader: Any = con.sql(query).to_arrow_reader(rows)
     yield from reader
