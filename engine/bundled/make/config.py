@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..corpus import END_OF_TEXT, IM_END, VOCAB_SIZE
@@ -52,13 +52,17 @@ class Sizes:
 
 def hugging_face(sizes: Sizes) -> dict[str, Any]:
     """The content of config.json."""
-    names = [name for name in Sizes.__slots__ if name not in ("rope_theta",)]
     layers = range(sizes.num_hidden_layers)
     return {
         "architectures": ["Qwen3NextForCausalLM"],
         "model_type": "qwen3_next",
-        **{name: getattr(sizes, name) for name in names},
-        "rope_theta": sizes.rope_theta,
+        **asdict(sizes),
+        # The same in the form that transformers writes since version 5.
+        "rope_parameters": {
+            "rope_type": "default",
+            "rope_theta": sizes.rope_theta,
+            "partial_rotary_factor": sizes.partial_rotary_factor,
+        },
         "layer_types": [
             "full_attention" if sizes.is_attention(i) else "linear_attention" for i in layers
         ],

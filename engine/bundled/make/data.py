@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from multiprocessing import Pool
 
 import torch
 from torch import Tensor
 
 from ..corpus import END_OF_TEXT, document, encode
-
-_BLOCK = 1000  # documents a worker writes at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +29,12 @@ class Stream:
         return self.tokens[drawn[:, None] + torch.arange(length)].long()
 
 
-def write(first: int, count: int, workers: int) -> Stream:
-    """The stream of documents `first` to `first + count - 1`, written by `workers` processes."""
-    blocks = [
-        (start, min(_BLOCK, first + count - start)) for start in range(first, first + count, _BLOCK)
-    ]
-    with Pool(workers) as pool:
-        parts = pool.starmap(_block, blocks)
-    lengths = torch.cat([part_lengths for _, part_lengths in parts])
-    return Stream(torch.cat([tokens for tokens, _ in parts]), lengths.cumsum(0) - lengths)
-
-
-def _block(first: int, count: int) -> tuple[Tensor, Tensor]:
-    texts = [[*encode(document(number)), END_OF_TEXT] for number in range(first, first + count)]
-    flat = [token for text in texts for token in text]
-    return torch.tensor(flat, dtype=torch.int16), torch.tensor([len(text) for text in texts])
+def write(first: int, count: int) -> Stream:
+    """The stream of documents `first` to `first + count - 1`; about 10 MB a second."""
+    flat: list[int] = []
+    starts = []
+    for number in range(first, first + count):
+        starts.append(len(flat))
+        flat += encode(document(number))
+        flat.append(END_OF_TEXT)
+    return Stream(torch.tensor(flat, dtype=torch.int16), torch.tensor(starts))

@@ -60,7 +60,7 @@ class LinearAttention(nn.Module):
         self.out_proj = nn.Linear(sizes.value_dim, sizes.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        sizes, tokens = self.sizes, x.shape[1]
+        sizes = self.sizes
         groups, shared = sizes.linear_num_key_heads, sizes.value_dim // sizes.linear_num_key_heads
         # HF stores q, k, v, z (and b, a) of one key head next to each other.
         qkvz = self.in_proj_qkvz(x).unflatten(-1, (groups, -1))
@@ -68,11 +68,20 @@ class LinearAttention(nn.Module):
         q, k, v, z = qkvz.split([width, width, shared, shared], dim=-1)
         b, a = self.in_proj_ba(x).unflatten(-1, (groups, -1)).chunk(2, dim=-1)
         mixed = torch.cat([part.flatten(2) for part in (q, k, v)], dim=-1)
-        mixed = F.silu(self.conv1d(mixed.mT)[..., :tokens]).mT
+        mixed = F.silu(self._convolve(mixed))
         q, k, v = mixed.split([sizes.key_dim, sizes.key_dim, sizes.value_dim], dim=-1)
         out = self._recur(q, k, v, b.flatten(2), a.flatten(2))
         out = self.norm(out, z.reshape(out.shape))
         return self.out_proj(out.flatten(2).to(x.dtype))  # type: ignore[no-any-return]
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        """Causal depthwise convolution of [B, T, C], as shifts: cuDNN's is slow backwards."""
+        taps = self.conv1d.weight[:, 0].to(x.dtype)  # [C, kernel]
+        padded, tokens = F.pad(x, (0, 0, taps.shape[1] - 1, 0)), x.shape[1]
+        return sum(
+            (padded[:, i : i + tokens] * taps[:, i] for i in range(1, taps.shape[1])),
+            padded[:, :tokens] * taps[:, 0],
+        )
 
     def _recur(self, q: Tensor, k: Tensor, v: Tensor, b: Tensor, a: Tensor) -> Tensor:
         """[B, T, key or value dim] and gates [B, T, H] to [B, T, H, V], float32."""
@@ -143,7 +152,7 @@ def _rotate(x: Tensor, sizes: Sizes) -> Tensor:
     ladder = torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width
     places = torch.arange(x.shape[2], device=x.device, dtype=torch.float32)
     angles = places[:, None] * sizes.rope_theta**-ladder  # [T, W / 2]
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    cos, sin = angles.cos(), angles.sin()
     first, second, rest = x.split([width // 2, width // 2, x.shape[-1] - width], dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], dim=-1)
 

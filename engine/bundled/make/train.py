@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ class Recipe:
     documents: int = 120_000
     held_out: int = 400
     minutes: float = 7.0
-    batch_tokens: int = 65_536
+    batch_tokens: int = 32_768
     tokens: int = 2048
     long_tokens: int = 4096
     long_share: float = 0.2
@@ -124,7 +123,7 @@ def fit(
 @torch.inference_mode()
 def measure(model: Model, recipe: Recipe, device: str) -> dict[str, Any]:
     """Held-out figures: nats a byte, and accept lengths over greedy text."""
-    held = data.write(HELD_OUT, recipe.held_out, workers=1)
+    held = data.write(HELD_OUT, recipe.held_out)
     draw = torch.Generator().manual_seed(recipe.seed)
     rows = held.rows(16, recipe.tokens + 2, draw).to(device)
     trunk, drafts = losses(model, rows)
@@ -149,7 +148,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--minutes", type=float, default=Recipe().minutes)
-    parser.add_argument("--workers", type=int, default=8, help="processes that write the corpus")
     parser.add_argument("--tiny", action="store_true", help="a try on a CPU: seconds, no quality")
     chosen = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -160,9 +158,8 @@ def main() -> None:
             report_every=5, prompt=64, written=66, warmup=5,
         )  # fmt: skip
     torch.manual_seed(recipe.seed)
-    with suppress(AttributeError):
-        torch.set_float32_matmul_precision("high")
-    stream = data.write(0, recipe.documents, chosen.workers)
+    torch.set_float32_matmul_precision("high")
+    stream = data.write(0, recipe.documents)
     print(f"{len(stream.tokens)} tokens in {len(stream.starts)} documents")  # noqa: T201
     model = Model(Sizes()).to(device)
     print(f"{sum(p.numel() for p in model.parameters())} parameters on {device}")  # noqa: T201
