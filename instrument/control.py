@@ -61,7 +61,7 @@ def allocate(path: Path, size: int) -> mmap.mmap:
 
 
 class Control:
-    """The control file of this process, open for writing. Blocks go out and come back by `blocks`."""
+    """The control file of this process, open for writing. `blocks` holds the free ones."""
 
     def __init__(self, directory: Path) -> None:
         """Register in `directory`, under the lowest number that no process of the trace has had.
@@ -193,7 +193,7 @@ class ControlImage:
         if crc != zlib.crc32(identity, zlib.crc32(data[: size - 4])):
             raise ControlError(errno.EINVAL, "the control file is damaged", str(path))
         self.uid = int.from_bytes(sha256(data[:size]).digest()[:8], "little")
-        """Of the trace, if this is its first process: random enough, and the same for every reader."""
+        """Of the trace, if this is its first process: random, and the same for every reader."""
         self.anchor: tuple[int, int] = (anchor[0], anchor[1])
         self.identity: dict[str, str] = json.loads(identity)
         error = data[layout.ERROR_AT : layout.ERROR_AT + layout.ERROR_SIZE]
@@ -209,7 +209,7 @@ class ControlImage:
         return "running" if ticks and ticks == self.start_ticks else "crashed"
 
     def losses(self) -> dict[int, dict[tuple[int, int], int]]:
-        """Events lost so far: writer -> (reason, op) -> count; writers without losses are absent."""
+        """Events lost so far: writer -> (reason, op) -> count, each above 0."""
         counts = np.array(self._words[layout.BLOCKS_AT // 8 :], np.int64)
         blocks = counts[: layout.BLOCKS * layout.BLOCK_WORDS].reshape(layout.BLOCKS, -1)
         found: dict[int, dict[tuple[int, int], int]] = {}

@@ -33,7 +33,7 @@ class Generations:
         self._judged: dict[int, int] = {}  # process -> highest position that got a generation
 
     def resume(self, changes: Events, judged: dict[int, int]) -> None:
-        """Stand where these changes, and events up to these positions of each process, are known."""
+        """Stand where these changes, and each process's events up to a position, are known."""
         self._learn(_keys(changes, "slot"), changes["order"])
         self._judged = dict(judged)
         self._forget()

@@ -175,7 +175,10 @@ def request(
 
 
 def hook(name: str, ops: Sequence[Op], *, live: bool) -> None:
-    """Say that the place `name` reports `ops`, or that it can't. Detectors that need a dead hook are blind."""
+    """Say that the place `name` reports `ops`, or that it can't.
+
+    A detector that needs an op which no live hook reports is blind.
+    """
     _say(Fact.HOOK, {"name": name, "ops": [int(op) for op in ops], "live": live})
 
 

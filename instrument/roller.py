@@ -49,7 +49,7 @@ _MADV_POPULATE_WRITE = 23  # Linux 5.14. Older kernels refuse it, and the pages 
 
 
 def _populate(fresh: mmap.mmap) -> None:
-    """Fault the pages in now, 4 MiB in 2-6 ms. ctypes lets go of the GIL meanwhile, mmap would not."""
+    """Fault the pages in now, 4 MiB in 2-6 ms. ctypes lets go of the GIL meanwhile, unlike mmap."""
     first = ctypes.c_char.from_buffer(fresh)
     address = ctypes.addressof(first)
     _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(len(fresh)), _MADV_POPULATE_WRITE)

@@ -60,7 +60,7 @@ class _Seat:
 
 
 class Session:
-    """Registered in the trace directory from the first writer on, so a silent fork leaves nothing."""
+    """What `probe` holds while it is live. A forked child that says nothing leaves no trace."""
 
     def __init__(self, directory: Path, *, collector: bool) -> None:
         self.directory = directory

@@ -32,7 +32,7 @@ class Busy(StoreError):
 
 
 def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
-    """A connection that never goes to the network for extensions and takes little of the machine."""
+    """A connection that fetches no extensions and takes little of the machine."""
     config: dict[str, Any] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",

@@ -13,6 +13,9 @@ from . import schema, spawn, store
 from .control import ControlError
 from .otel import spans
 from .scan import Batch, Scan
+from .schema import SchemaError
+
+__all__ = ["QueryError", "SchemaError", "Trace", "TraceError", "open"]
 
 TIME_LIMIT_S = 60.0
 MEMORY = "4GB"
@@ -179,7 +182,7 @@ class Trace:
         con.execute("SET lock_configuration = true")
 
 
-def open(  # noqa: A001
+def open(
     trace_dir: str | os.PathLike[str],
     *,
     time_limit_s: float = TIME_LIMIT_S,

@@ -1,0 +1,1 @@
+"""The instrument's own commands, one file each. Others register in `slotscope.commands`."""

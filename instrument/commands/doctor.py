@@ -1,0 +1,115 @@
+"""`slotscope doctor`: what is installed, what a trace can show, and what it can't."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from .table import show
+
+if TYPE_CHECKING:
+    from slotscope.instrument.trace import Trace
+
+_PACKAGES = {
+    "instrument": ("slotscope", "duckdb", "pyarrow", "numpy"),
+    "engine": ("torch", "safetensors", "starlette", "uvicorn"),
+    "gpu": ("triton",),
+    "dashboard": ("streamlit", "altair"),
+    "sglang": ("sglang",),
+}
+
+_HOOKS = """
+SELECT process, name, live, string_agg(op, ', ' ORDER BY op) AS ops
+FROM (SELECT process, name, op, arg_max(live, time_ns) AS live FROM hooks GROUP BY ALL)
+GROUP BY ALL ORDER BY process, live, name
+"""
+
+_GAPS = """
+SELECT process, writer, reason, op, sum(count)::BIGINT AS lost, any_value(detail) AS detail
+FROM gaps GROUP BY ALL ORDER BY ALL
+"""
+
+
+def doctor(
+    trace: Annotated[
+        Path | None, typer.Argument(metavar="[TRACE]", help="Trace directory to look into.")
+    ] = None,
+) -> None:
+    """Tell what is installed and, of a trace, which hooks are live, what is lost, who is blind.
+
+    slotscope doctor
+
+    slotscope doctor traces/today
+    """
+    console = Console()
+    console.print(f"Python {platform.python_version()} on {platform.platform()}")
+    for extra, packages in _PACKAGES.items():
+        console.print(f"{extra:<11}{', '.join(map(_versioned, packages))}", highlight=False)
+    if trace is None:
+        return
+    import slotscope
+
+    with slotscope.open(trace) as opened:
+        _files(console, trace, opened)
+        for title, query in (
+            ("Processes", "FROM processes"),
+            ("Hooks", _HOOKS),
+            ("Lost events", _GAPS),
+        ):
+            rows = opened.sql(query)
+            console.print(f"\n[bold]{title}[/bold]: {rows.num_rows or 'none'}")
+            if rows.num_rows:
+                show(rows)
+        _sight(console, opened)
+
+
+def _versioned(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} (absent)"
+
+
+def _files(console: Console, directory: Path, trace: Trace) -> None:
+    """Where the trace lies, how big it is, who collects it."""
+    from slotscope.instrument import spawn
+
+    sizes = [f.stat().st_blocks * 512 for f in directory.iterdir() if f.is_file()]
+    free = shutil.disk_usage(directory).free
+    writable = "" if os.access(directory, os.W_OK) else ", which this user can't write"
+    collector = "runs" if spawn.locked(directory) else "does not run"
+    state = "growing" if trace.live else "ended"
+    console.print(
+        f"\n{directory}{writable}: {state}, {_mib(sum(sizes))} in {len(sizes)} files, "
+        f"{_mib(free)} free; its collector {collector}.",
+        highlight=False,
+    )
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+def _sight(console: Console, trace: Trace) -> None:
+    """Which detectors lack an op that some live hook must report."""
+    from slotscope.instrument import detectors
+
+    live = set(trace.sql("SELECT DISTINCT op FROM hooks WHERE live")["op"].to_pylist())
+    lost = bool(trace.sql("SELECT 1 FROM gaps LIMIT 1").num_rows)
+    console.print("\n[bold]Detectors[/bold]")
+    for detector in detectors.load():
+        missing = [op for op in detector.needs if op not in live]
+        if missing:
+            said = f"blind: no live hook reports {', '.join(missing)}"
+        elif lost:
+            said = "sees, but events are lost: it may find, and never says clean"
+        else:
+            said = "sees all that it needs"
+        console.print(f"{detector.title:<16}{said}", highlight=False)

@@ -1,0 +1,45 @@
+"""`slotscope sql`: a question of one's own."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .options import TraceArgument
+from .table import Format, show
+
+_TABLES = """
+SELECT table_name AS name, table_type AS kind, string_agg(column_name, ', '
+       ORDER BY ordinal_position) AS columns
+FROM information_schema.tables JOIN information_schema.columns USING (table_name)
+WHERE tables.table_schema = 'main' AND table_name NOT LIKE 'span%\\_%' ESCAPE '\\'
+GROUP BY ALL ORDER BY name
+"""
+
+
+def sql(
+    trace: TraceArgument,
+    query: Annotated[
+        str | None,
+        typer.Argument(help="One statement; - reads it from stdin; none lists the tables."),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.TABLE,
+    limit: Annotated[int, typer.Option(help="Rows of a table that are shown.")] = 200,
+    time_limit: Annotated[float, typer.Option(help="Seconds that it may take; 0: any.")] = 60,
+) -> None:
+    """Ask a trace in DuckDB's SQL. Nothing can be changed: neither the trace nor any other file.
+
+    slotscope sql traces/today
+
+    slotscope sql traces/today "FROM history(7)"
+
+    slotscope sql traces/today "SELECT op, count(*) FROM events GROUP BY op" --format csv
+    """
+    import slotscope
+
+    text = sys.stdin.read() if query == "-" else query
+    with slotscope.open(trace, time_limit_s=time_limit) as opened:
+        rows = opened.sql(text if text is not None else _TABLES)
+    show(rows, form, limit=limit)
