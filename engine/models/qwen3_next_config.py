@@ -106,7 +106,7 @@ class Qwen3NextConfig:
             ),
             ("rope_theta", self.rope_theta, self.rope_theta > 0, "above 0"),
             (
-                "rotary size",
+                "partial_rotary_factor * head_dim",
                 self.rotary_size,
                 self.rotary_size % 2 == 0 and self.rotary_size <= self.head_dim,
                 f"even and at most head_dim {self.head_dim}",

@@ -1,0 +1,57 @@
+"""Plans: which locations a token may look at, and what prefill rows leave behind."""
+
+from __future__ import annotations
+
+import torch
+
+from slotscope.engine.forward import Forward, Track
+from slotscope.engine.layers.plan import Plan
+from slotscope.engine.layers.rotary import Rotary
+from slotscope.instrument.event import Kind
+
+ROTARY = Rotary.of(100.0, 4, torch.float32, torch.device("cpu"))
+HIDDEN = float("-inf")
+
+
+def plan(kind: Kind, contexts: list[int], lengths: list[int], *tracks: Track) -> Plan:
+    """Row r's token i lies at location 100 r + i + 100; the table is wider than any row."""
+    total, width = sum(lengths), 10
+    table = torch.zeros(len(lengths), width, dtype=torch.int64)
+    for row, (context, new) in enumerate(zip(contexts, lengths, strict=True)):
+        table[row, : context + new] = torch.arange(context + new) + 100 * (row + 1)
+    zeros = torch.zeros(total, dtype=torch.int64)
+    slots = torch.arange(len(lengths)) + 1
+    batch = Forward(
+        kind, zeros, zeros, lengths, torch.tensor(contexts), zeros, table, slots, None, tracks
+    )
+    return Plan.of(batch, ROTARY, torch.float32)
+
+
+def test_verify_sees_context_and_the_drafts_before() -> None:
+    (reach,) = plan(Kind.VERIFY, [5, 1], [2, 2]).reaches
+    seen = (reach.mask[:, 0] == 0).sum(-1)
+    assert seen.tolist() == [[6, 7], [2, 3]]
+    assert reach.mask[0, 0, 0].tolist() == [0.0] * 6 + [HIDDEN] * 4
+
+
+def test_locations_beyond_a_row_are_its_own_first() -> None:
+    """The table holds 0 there, or whatever was there before: it may be NaN, and 0 * NaN is NaN."""
+    (reach,) = plan(Kind.DECODE, [5, 1], [1, 1]).reaches
+    assert reach.locations[0].tolist() == [100, 101, 102, 103, 104, 105, 100, 100, 100, 100]
+    assert reach.locations[1].tolist() == [200, 201] + [200] * 8
+
+
+def test_prefill_rows_have_their_own_rectangles() -> None:
+    first, second = plan(Kind.PREFILL, [0, 3], [2, 3]).reaches
+    assert first.locations.tolist() == [[100, 101]]
+    assert first.mask[0, 0].tolist() == [[0.0, HIDDEN], [0.0, 0.0]]
+    assert second.locations.tolist() == [[200, 201, 202, 203, 204, 205]]
+    assert (second.mask[0, 0] == 0).sum(-1).tolist() == [4, 5, 6]
+
+
+def test_rows_carry_their_spans_slots_and_tracks() -> None:
+    track = Track(row=1, tokens=3, slot=9)
+    first, second = plan(Kind.PREFILL, [0, 3], [2, 3], track).rows
+    assert (first.start, first.end, first.slot, first.tracks) == (0, 2, 1, ())
+    assert (second.start, second.end, second.slot, second.tracks) == (2, 5, 2, (track,))
+    assert plan(Kind.DECODE, [5, 1], [1, 1]).rows == ()
