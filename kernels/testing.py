@@ -95,6 +95,14 @@ def gdn_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind:
     )
 
 
+def conv_inputs(
+    outer: tuple[int, ...], channels: int, taps: int, *, biased: bool = True, **kind: Any
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """x [*outer, C], weight [C, W], and bias [C] or None; `kind` is dtype and device."""
+    x, weight, bias = (torch.randn(x) for x in ((*outer, channels), (channels, taps), (channels,)))
+    return x.to(**kind), weight.to(**kind), bias.to(**kind) if biased else None
+
+
 @contextmanager
 def poisoned_empty() -> Iterator[None]:
     """While open, `torch.empty` and `empty_like` give NaN, so that a skipped output shows."""

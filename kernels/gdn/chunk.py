@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from .reference import accumulator, per_value_head
 
@@ -37,35 +36,42 @@ def gdn_chunk(
         states: [ceil(T / chunk), HV, K, V] in initial's dtype; states[i] is the state after
             min((i + 1) * chunk, T) tokens, so the last one is the final state.
     """
-    tokens, heads, _ = v.shape
-    size = min(chunk, tokens)
+    (tokens, heads, width), size = v.shape, min(chunk, len(v))
     dtype = accumulator(initial)
     q, k = per_value_head(q, heads), per_value_head(k, heads)
-    q, k, v_ = (_cut(x.to(dtype), size) for x in (q, k, v))  # [chunks, HV, size, K or V]
-    g, beta = (_cut(x.to(dtype).unsqueeze(-1), size) for x in (g, beta))  # [chunks, HV, size, 1]
+    b_q, b_k, b_v = (_cut(x, size, dtype) for x in (q, k, v))  # [chunks, HV, size, K or V]
+    b_g, b_beta = (_cut(x.unsqueeze(-1), size, dtype) for x in (g, beta))  # [chunks, HV, size, 1]
 
-    fade = g.cumsum(-2)  # log of the decay from the chunk's start through each token
-    # The decay from token j to token i. Above the diagonal it would grow, and overflow.
-    between = (fade - fade.mT).tril().exp().tril()
-    strong = k * beta
-    system = (strong @ k.mT) * between  # its diagonal isn't read: the solver takes it for ones
-    known = torch.cat((v_ * beta, strong * fade.exp()), -1)
+    fade = b_g.cumsum(-2)  # log of the decay from the chunk's start through each token
+    decay, last = fade.exp(), fade[:, :, -1:]
+    # The decay from token j to token i <= j would grow, and overflow, if it weren't held at one.
+    between = (fade - fade.mT).clamp_(max=0).exp_().tril_()
+    strong = b_k * b_beta
+    system = (strong @ b_k.mT).mul_(between)  # the solver takes its diagonal for ones
+    known = b_v.new_empty((*b_v.shape[:-1], width + k.shape[-1]))
+    torch.mul(b_v, b_beta, out=known[..., :width])
+    torch.mul(strong, decay, out=known[..., width:])
     solved = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
-    writes, erases = solved[..., : v.shape[-1]], solved[..., v.shape[-1] :]
 
-    attention = (q @ k.mT) * between
-    reads = torch.cat((erases, q * fade.exp()), -2)  # both meet the chunk's first state
-    last = fade[:, :, -1:]
-    kept = (k * (last - fade).exp()).mT
-    o, states = _scan(reads, writes, attention, kept, last.exp(), initial.to(dtype))
-    o = o.transpose(1, 2).flatten(0, 1)[:tokens]
-    return o.to(v.dtype), states.to(initial.dtype)
+    attention = (b_q @ b_k.mT).mul_(between)
+    reads = torch.cat(
+        (solved[..., width:], b_q.mul_(decay)), -2
+    )  # both meet the chunk's first state
+    kept = b_k.mul_((last - fade).exp_()).mT
+    o, states = _scan(reads, solved[..., :width], attention, kept, last.exp(), initial.to(dtype))
+    return o.transpose(1, 2).flatten(0, 1)[:tokens].to(v.dtype), states.to(initial.dtype)
 
 
-def _cut(x: Tensor, size: int) -> Tensor:
-    """[T, H, F] as [chunks, H, size, F]; zeros fill the last chunk, and they move no state."""
-    x = functional.pad(x, (0, 0, 0, 0, 0, -x.shape[0] % size))
-    return x.view(-1, size, *x.shape[1:]).transpose(1, 2).contiguous()
+def _cut(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """A copy of [T, H, F] as [chunks, H, size, F]; its last chunk's zeros move no state."""
+    tokens, heads, width = x.shape
+    chunks = -(-tokens // size)
+    cut = x.new_empty((chunks, heads, size, width), dtype=dtype)
+    whole = tokens // size
+    cut[:whole] = x[: whole * size].view(whole, size, heads, width).transpose(1, 2)
+    if whole < chunks:
+        cut[whole].zero_()[:, : tokens - whole * size] = x[whole * size :].transpose(0, 1)
+    return cut
 
 
 def _scan(
@@ -73,7 +79,7 @@ def _scan(
 ) -> tuple[Tensor, Tensor]:
     """Follow the chunks; returns outputs [chunks, HV, size, V] and the state after each chunk."""
     size = writes.shape[2]
-    o = torch.empty_like(writes)
+    o = writes.new_empty(writes.shape)
     states = state.new_empty((len(writes), *state.shape))
     for i in range(len(writes)):
         read = reads[i] @ state

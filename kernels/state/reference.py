@@ -20,14 +20,14 @@ def copy(states: Sequence[Tensor], source: Tensor, target: Tensor) -> None:
     kept = ((source != 0) & (target != 0)).nonzero().flatten()
     source, target = source[kept], target[kept]
     for state in states:
-        state[:, target] = state[:, source]
+        state.index_copy_(1, target, state.index_select(1, source))
 
 
 def clear(states: Sequence[Tensor], slots: Tensor) -> None:
     """See `slotscope.kernels.state.clear`."""
     slots = slots[slots != 0]
     for state in states:
-        state[:, slots] = 0
+        state.index_fill_(1, slots, 0)
 
 
 def scatter(
@@ -37,7 +37,8 @@ def scatter(
     kept = ((steps >= 0) & (slots != 0)).nonzero().flatten()
     rows, steps, slots = rows[kept], steps[kept], slots[kept]
     for state, stepped in components:
-        state[:, slots] = stepped[:, rows, steps]
+        chosen = stepped.flatten(1, 2).index_select(1, rows * stepped.shape[2] + steps)
+        state.index_copy_(1, slots, chosen)
 
 
 def digest(states: Sequence[Tensor], slots: Tensor) -> Tensor:

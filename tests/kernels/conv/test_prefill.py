@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from slotscope.kernels.conv import conv_prefill, conv_update, prefill, reference
-from slotscope.kernels.testing import assert_close
+from slotscope.kernels.testing import assert_close, conv_inputs
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16]
 SHAPES = [
@@ -23,9 +25,8 @@ def test_kernel_equals_its_reference(
     shape: tuple[int, int, int], dtype: torch.dtype, biased: bool, device: torch.device
 ) -> None:
     tokens, channels, taps = shape
-    kind = {"dtype": dtype, "device": device}
-    x, weight = torch.randn(tokens, channels).to(**kind), torch.randn(channels, taps).to(**kind)
-    bias = torch.randn(channels).to(**kind) if biased else None
+    kind: dict[str, Any] = {"dtype": dtype, "device": device}
+    x, weight, bias = conv_inputs((tokens,), channels, taps, biased=biased, **kind)
     initial = torch.randn(channels, taps - 1).to(**kind)
 
     y = prefill.conv_prefill(x, initial, weight, bias)

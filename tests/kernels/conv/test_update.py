@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from slotscope.kernels.conv import conv_update, reference, update
-from slotscope.kernels.testing import assert_close, assert_untouched, memory, shuffled
+from slotscope.kernels.testing import assert_close, assert_untouched, conv_inputs, memory, shuffled
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16]
 SHAPES = [
@@ -39,9 +41,8 @@ def test_kernel_equals_its_reference(
     shape: tuple[int, int, int], dtype: torch.dtype, biased: bool, device: torch.device
 ) -> None:
     rows, channels, taps = shape
-    kind = {"dtype": dtype, "device": device}
-    x, weight = torch.randn(rows, channels).to(**kind), torch.randn(channels, taps).to(**kind)
-    bias = torch.randn(channels).to(**kind) if biased else None
+    kind: dict[str, Any] = {"dtype": dtype, "device": device}
+    x, weight, bias = conv_inputs((rows,), channels, taps, biased=biased, **kind)
     state = memory(rows + 4, channels, taps - 1, pads=0, **kind)
     slots = shuffled(rows, len(state), device)
     before, expected_state = state.clone(), state.clone()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from slotscope.kernels.conv import conv_update, conv_verify, reference, verify
-from slotscope.kernels.testing import assert_close, assert_untouched, memory, shuffled
+from slotscope.kernels.testing import assert_close, assert_untouched, conv_inputs, memory, shuffled
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16]
 SHAPES = [
@@ -23,9 +25,8 @@ def test_kernel_equals_its_reference(
     shape: tuple[int, int, int, int], dtype: torch.dtype, biased: bool, device: torch.device
 ) -> None:
     rows, D, channels, taps = shape
-    kind = {"dtype": dtype, "device": device}
-    x, weight = torch.randn(rows, D, channels).to(**kind), torch.randn(channels, taps).to(**kind)
-    bias = torch.randn(channels).to(**kind) if biased else None
+    kind: dict[str, Any] = {"dtype": dtype, "device": device}
+    x, weight, bias = conv_inputs((rows, D), channels, taps, biased=biased, **kind)
     state = memory(rows + 4, channels, taps - 1, pads=0, **kind)
     windows = memory(rows + 2, D + 1, channels, taps - 1, pads=slice(None), **kind)
     slots, scratch = shuffled(rows, len(state), device), shuffled(rows, len(windows), device)
