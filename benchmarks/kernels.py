@@ -74,6 +74,8 @@ def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
     )
     states = [torch.randn(layers, slots, *x, device=device).to(dtype) for x, dtype in shapes]
     steps = [torch.randn(layers, n, drafts, *x, device=device).to(dtype) for x, dtype in shapes]
+    (conv_state, ssm_state), (conv_steps, ssm_steps) = states, steps
+    pairs = list(zip(states, steps, strict=True))
     source, target = torch.randperm(slots - 1, device=device)[: 2 * n].add(1).split(n)
     rows = torch.randperm(n, device=device)
     chosen = torch.randint(0, drafts, (n,), device=device)
@@ -93,7 +95,7 @@ def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
 
     def check_digest() -> None:
         expected = state_reference.digest(states, source[:2])  # it takes eight times their bytes
-        assert torch.equal(state.digest(*states, source)[:2], expected)
+        assert torch.equal(state.digest(conv_state, ssm_state, source)[:2], expected)
 
     def copy() -> None:
         state.copy(states, source, target)
@@ -102,9 +104,8 @@ def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
         state.clear(states, target)
 
     def scatter() -> None:
-        state.scatter(*states, *steps, rows, chosen, target)
+        state.scatter(conv_state, ssm_state, conv_steps, ssm_steps, rows, chosen, target)
 
-    pairs = list(zip(states, steps, strict=True))
     yield Case(
         "state.copy",
         2 * n * one,
@@ -120,7 +121,7 @@ def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
     yield Case(
         "state.digest",
         n * one,
-        lambda: state.digest(*states, source),
+        lambda: state.digest(conv_state, ssm_state, source),
         check_digest,
     )
     yield Case(
