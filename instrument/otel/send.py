@@ -79,7 +79,7 @@ class Sender:
         self.retry_count = 0
         self.bytes_sent = 0  # after compression, repeats included
         self._retry = retry or Retry()
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._stop = stop or threading.Event()
         self._connection: http.client.HTTPConnection | None = None
         self._headers = {
@@ -160,7 +160,7 @@ class Sender:
         )
 
     def _connect(self) -> http.client.HTTPConnection:
-        host, port, timeout = self.endpoint.host, self.endpoint.port, self._timeout_s
+        host, port, timeout = self.endpoint.host, self.endpoint.port, self.timeout_s
         if self.endpoint.secure:
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from . import spans
 from .encode import requests
-from .send import Sender, SendError
+from .endpoint import Endpoint
+from .send import Retry, Sender, SendError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    import duckdb
     import pyarrow as pa
 
 SPANS_MAX = 2048
@@ -21,6 +24,13 @@ REFUSED = frozenset({400, 413, 422})
 """Statuses that speak of one request; any other would meet the next one too."""
 
 MESSAGES_MAX = 20
+
+
+class HasConnection(Protocol):
+    """An open trace."""
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection: ...
 
 
 @dataclass(slots=True)
@@ -56,17 +66,18 @@ def send_batches(
     """Send rows of the `spans` view and count in `report`; `progress` gets spans as they go.
 
     Raises:
-        SendError: the receiver is away, or refuses whatever comes.
+        SendError: the receiver is away, or refuses whatever comes. The spans of that request are
+            counted nowhere.
     """
     for count, body in requests(batches, spans_max=SPANS_MAX, bytes_max=BYTES_MAX):
         report.requests += 1
         try:
             reply = sender.send(body)
         except SendError as error:
-            report.failed += count
-            report.say(str(error))
             if error.status not in REFUSED:
                 raise
+            report.failed += count
+            report.say(str(error))
         else:
             rejected = min(max(reply.rejected, 0), count)
             report.sent += count - rejected
@@ -75,3 +86,36 @@ def send_batches(
         finally:
             report.retries, report.bytes = sender.retry_count, sender.bytes_sent
         progress(count)
+
+
+def export(
+    trace: HasConnection,
+    endpoint: Endpoint | str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    query: str = "FROM spans",
+    retry: Retry | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ExportReport:
+    """Send all spans of a trace, open ones too. A second export sends the same ids.
+
+    Args:
+        trace: what `slotscope.open` returns. Its `time_limit_s` covers the whole export.
+        endpoint: base URL of an OTLP/HTTP receiver, or the whole URL of its traces endpoint.
+        headers: sent with each request, for example credentials.
+        query: which rows of `spans`, all columns of each.
+        progress: gets the number of spans of each request.
+
+    Raises:
+        EndpointError: `endpoint` is no URL.
+        SendError: the receiver is away, or refuses whatever comes. What it had taken, it has.
+    """
+    where = endpoint if isinstance(endpoint, Endpoint) else Endpoint.of(endpoint, headers)
+    report = ExportReport()
+    con = trace.connection
+    try:
+        with Sender(where, retry=retry) as sender:
+            send_batches(spans.read(con, query), sender, report, progress)
+    finally:
+        con.close()
+    return report

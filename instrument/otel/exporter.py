@@ -1,0 +1,131 @@
+"""Exporter: spans of a trace that grows, sent as they end, from a thread of the collector."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from slotscope.instrument import expand
+
+from .delivery import SPANS_MAX, ExportReport, send_batches
+from .endpoint import Endpoint, headers_of_environment
+from .send import Retry, Sender, SendError
+from .window import SpanWindow
+
+if TYPE_CHECKING:
+    from slotscope.instrument.scan import Batch, Row
+
+ENVIRONMENT = "SLOTSCOPE_OTLP"
+"""Endpoint for the collector that a traced process spawns."""
+
+log = logging.getLogger("slotscope.otlp")
+
+
+class Exporter:
+    """Gets what the collector reads, sends what has ended. Never makes the collector wait.
+
+    What comes while `queue_events_max` events wait already is dropped and counted; requests,
+    notes and processes are always kept, so that later spans are whole.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        uid: int,
+        *,
+        retry: Retry | None = None,
+        period_s: float = 1.0,
+        settle_s: float = 1.0,
+        queue_events_max: int = 500_000,
+        window_events_max: int = 500_000,
+    ) -> None:
+        self.endpoint = endpoint
+        self.dropped_count = 0
+        """Events that came too fast, or that never ended and were forgotten."""
+        self._report = ExportReport()
+        self._period_s, self._settle_s, self._uid = period_s, settle_s, uid
+        self._queue_events_max, self._window_events_max = queue_events_max, window_events_max
+        self._queue: deque[tuple[Batch, list[Row]]] = deque()
+        self._queued_count = 0
+        self._lock = threading.Lock()
+        self._stop, self._abandon = threading.Event(), threading.Event()
+        self._sender = Sender(endpoint, retry=retry, stop=self._abandon)
+        self._away = False
+        self._thread = threading.Thread(target=self._run, name="slotscope-otlp", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def from_environment(uid: int) -> Exporter | None:
+        """As SLOTSCOPE_OTLP and OpenTelemetry's header variables say; None where they don't.
+
+        Raises:
+            EndpointError: the variable holds no endpoint.
+        """
+        url = os.environ.get(ENVIRONMENT)
+        return Exporter(Endpoint.of(url, headers_of_environment()), uid) if url else None
+
+    @property
+    def report(self) -> ExportReport:
+        """What became of spans so far."""
+        return replace(self._report, messages=list(self._report.messages))
+
+    def offer(self, batch: Batch, processes: list[Row]) -> None:
+        """Take in what was stored, with its generations; returns at once. It is ours then."""
+        count = len(batch.events["seq"])
+        with self._lock:
+            if self._queued_count and self._queued_count + count > self._queue_events_max:
+                self.dropped_count += count
+                batch = replace(batch, events=expand.empty(0))
+                count = 0
+            self._queue.append((batch, processes))
+            self._queued_count += count
+
+    def close(self, timeout_s: float = 10.0) -> ExportReport:
+        """Send what there is, open spans too, and stop."""
+        self._stop.set()
+        self._thread.join(timeout_s)
+        self._abandon.set()
+        self._thread.join(self._sender.timeout_s)
+        return self.report
+
+    def _run(self) -> None:
+        window = SpanWindow(self._uid, settle_s=self._settle_s)
+        try:
+            while not self._stop.wait(self._period_s):
+                self._turn(window, final=False)
+            self._turn(window, final=True)
+        except Exception:
+            log.exception(
+                "No more spans go to %s. The trace itself is not touched.", self.endpoint.url
+            )
+        finally:
+            window.close()
+            self._sender.close()
+
+    def _turn(self, window: SpanWindow, *, final: bool) -> None:
+        """Send what has ended. What can't be sent stays for the next turn."""
+        while window.events < self._window_events_max and (taken := self._next()):
+            window.add(*taken)
+        try:
+            for batch in window.take(rows=SPANS_MAX, final=final):
+                send_batches([batch], self._sender, self._report)
+                window.mark(batch)
+        except SendError as error:
+            if not self._away:
+                log.warning("%s", error)
+            self._away = True
+            return
+        self._away = False
+        self.dropped_count += window.forget(events_max=self._window_events_max)
+
+    def _next(self) -> tuple[Batch, list[Row]] | None:
+        with self._lock:
+            if not self._queue:
+                return None
+            batch, processes = self._queue.popleft()
+            self._queued_count -= len(batch.events["seq"])
+            return batch, processes

@@ -1,0 +1,140 @@
+"""SpanWindow: of a trace that grows, the part that spans still to come lean on."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from slotscope.instrument import store
+from slotscope.instrument.arrow import events_table
+
+from . import spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from slotscope.instrument.scan import Batch, Row
+
+KEEP_SLACK_S = 60.0
+"""That a span was sent is remembered this much longer than its events: two clocks are compared."""
+
+
+class SpanWindow:
+    """Events in, finished spans out, each once.
+
+    A span is finished when its end is known and `settle_s` ago: what is said late, such as the
+    write that a donate links to, is then there. Events are forgotten `keep_s` after they were
+    written, unless something open leans on them: a request, a forward, a lease.
+    """
+
+    def __init__(self, uid: int, *, settle_s: float = 1.0, keep_s: float = 5.0) -> None:
+        self._settle_s, self._keep_s = settle_s, keep_s
+        self._con = store.connect(":memory:")
+        self._con.execute("SET threads = 1")  # The collector has one of the two already.
+        store.create(self._con)
+        spans.install(self._con, uid)
+        self._con.execute(
+            "CREATE TABLE sent (span_id VARCHAR, event BIGINT, end_time_unix_nano BIGINT)"
+        )
+
+    def add(self, batch: Batch, processes: list[Row]) -> None:
+        """Take in what was stored, with the generations that it was stored with, and who is there.
+
+        They are not counted anew: this window may begin in the middle of a trace.
+        """
+        store.insert(self._con, "events", events_table(batch.events))
+        for table in ("requests", "notes", "anchors"):
+            store.insert(self._con, table, getattr(batch, table))
+        self._con.execute("DELETE FROM processes")
+        store.insert(self._con, "processes", processes)
+
+    def take(self, *, rows: int, final: bool = False) -> Iterator[pa.RecordBatch]:
+        """Finished spans that were not marked as sent; with `final`, open ones too."""
+        settled_ns = time.time_ns() - int(self._settle_s * 1e9)
+        self._con.execute(
+            """
+            CREATE OR REPLACE TEMP TABLE pass AS
+            FROM spans_computed
+            WHERE (? OR NOT open AND end_time_unix_nano <= ?)
+              AND span_id NOT IN (SELECT span_id FROM sent)
+            """,
+            [final, settled_ns],
+        )
+        yield from self._con.sql("FROM pass").to_arrow_table().to_batches(rows)
+
+    def mark(self, batch: pa.RecordBatch) -> None:
+        """These were sent."""
+        self._con.register("taken", batch)
+        self._con.execute("INSERT INTO sent SELECT span_id, event, end_time_unix_nano FROM taken")
+        self._con.unregister("taken")
+
+    def forget(self, *, events_max: int) -> int:
+        """Drop what nothing leans on. The number of events that were dropped though something
+        does, the oldest first, for there were more than `events_max`."""
+        now_ns, keep_ns = time.monotonic_ns(), int(self._keep_s * 1e9)
+        self._con.execute(_FORGET, {"cutoff_ns": now_ns - keep_ns})
+        excess = max(self.events - events_max, 0)
+        if excess:
+            self._con.execute(
+                "DELETE FROM events WHERE rowid IN "
+                "(SELECT rowid FROM events ORDER BY time_ns LIMIT ?)",
+                [excess],
+            )
+        self._con.execute(
+            """
+            DELETE FROM sent
+            WHERE if(event IS NULL, end_time_unix_nano < ?,
+                     event NOT IN (SELECT writer::BIGINT << 40 | seq FROM events))
+            """,
+            [time.time_ns() - keep_ns - int(KEEP_SLACK_S * 1e9)],
+        )
+        self._con.execute("DELETE FROM requests ANTI JOIN events USING (process, request)")
+        return excess
+
+    @property
+    def events(self) -> int:
+        """Events in the window."""
+        ((count,),) = self._con.execute("SELECT count(*) FROM events").fetchall()
+        return int(count)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._con.close()
+
+
+_FORGET = """
+DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
+    WITH running AS (
+        SELECT process, request FROM events
+        WHERE op IN ('request.begin', 'request.end')
+        GROUP BY ALL HAVING count(*) FILTER (op = 'request.end') = 0
+    ), flying AS (
+        SELECT process, forward FROM events
+        WHERE op IN ('forward.launch', 'forward.done')
+        GROUP BY ALL HAVING count(*) FILTER (op = 'forward.done') = 0
+    ), leased AS (
+        SELECT process, pool, slot, max(generation) AS generation FROM events
+        WHERE slot IS NOT NULL
+        GROUP BY ALL HAVING max(generation) % 2 = 1
+    ), leaned AS (
+        SELECT arg_min(e.rowid, position) FILTER (op = 'allocate') AS allocate,
+               arg_max(e.rowid, (position, "order", seq))
+                   FILTER (op = 'donate' AND outcome IS DISTINCT FROM 'suppressed') AS donate,
+               arg_max(e.rowid, (position, "order", seq))
+                   FILTER (op IN ('scatter', 'copy', 'advance', 'restore', 'clear', 'load_back',
+                                  'transfer.receive')) AS write
+        FROM events AS e JOIN leased USING (process, pool, slot, generation)
+        GROUP BY process, pool, slot
+    )
+    SELECT e.rowid FROM events AS e SEMI JOIN running USING (process, request)
+    WHERE op IN ('request.begin', 'restore')
+    UNION ALL
+    SELECT e.rowid FROM events AS e SEMI JOIN flying USING (process, forward)
+    WHERE op = 'forward.launch' OR launch IS NOT NULL
+    UNION ALL
+    SELECT unnest([allocate, donate, write]) AS kept FROM leaned
+    QUALIFY kept IS NOT NULL
+)
+"""
