@@ -106,9 +106,9 @@ class EngineConfig:
         if self.mamba_radix_cache_strategy == "no_buffer":
             if self.page_size != 1:
                 raise ConfigError(
-                    "no_buffer files a state at whatever depth a request ends, but the tree can name "
-                    f"only whole pages, here of {self.page_size} tokens. Set --page-size 1, or choose "
-                    "extra_buffer."
+                    "no_buffer files a state at whatever depth a request ends, but the tree can "
+                    f"name only whole pages, here of {self.page_size} tokens. Set --page-size 1, "
+                    "or choose extra_buffer."
                 )
             if self.overlap:
                 raise ConfigError(

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from itertools import count
 
 import torch
 
@@ -41,6 +42,7 @@ class Engine:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._live: dict[str, Request] = {}
+        self._names = count()
         _describe(config)
 
     def start(self) -> None:
@@ -87,13 +89,19 @@ class Engine:
         return flushed[0]
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], sampling: SamplingParams | Sequence[SamplingParams]
+        self,
+        prompts: Sequence[Sequence[int]],
+        sampling: SamplingParams | Sequence[SamplingParams],
+        extra_key: str = "",
     ) -> list[Request]:
-        """Serve these prompts together, in this thread, and return them when all have finished."""
+        """Serve these prompts together, in this thread, and return them when all have finished.
+
+        Requests share cached prefixes only under an equal `extra_key`.
+        """
         asked = [sampling] * len(prompts) if isinstance(sampling, SamplingParams) else sampling
         requests = [
-            Request(request_id=f"r{len(self._live)}-{at}", prompt=tuple(prompt), sampling=params)
-            for at, (prompt, params) in enumerate(zip(prompts, asked, strict=True))
+            Request(f"r{next(self._names)}", tuple(prompt), params, extra_key=extra_key)
+            for prompt, params in zip(prompts, asked, strict=True)
         ]
         for request in requests:
             self.submit(request)

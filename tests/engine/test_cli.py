@@ -32,9 +32,10 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen(
         [sys.executable, "-c", CODE, "--port", "0", *options], stdout=subprocess.PIPE, text=True
     )
+    out = process.stdout
+    assert out is not None
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in out:
             if " is ready at " in line:
                 yield process, line.split(" at ")[1].strip()
                 break
@@ -43,7 +44,7 @@ def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        out.close()
 
 
 def refusal(*options: str) -> str:

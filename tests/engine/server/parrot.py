@@ -50,6 +50,8 @@ class Parrot:
 
     def submit(self, request: Request) -> None:
         """Queue it."""
+        if not self._thread.is_alive():
+            raise RuntimeError("The parrot has died. Get another.")
         if POISON in request.sampling.stop_token_ids:
             raise RequestError("The parrot is out of feathers. Ask for less.")
         with self._turn:
@@ -139,7 +141,9 @@ class Parrot:
                     return
 
     def _next(self, request: Request) -> Delta:
-        sampling, tokens, reason = request.sampling, [], None
+        sampling = request.sampling
+        tokens: list[int] = []
+        reason = None
         stops = (*sampling.stop_token_ids, *(() if sampling.ignore_eos else self.eos_ids))
         while len(tokens) < self._width and reason is None:
             token = request.prompt[len(request.output) % len(request.prompt)]

@@ -85,6 +85,17 @@ def test_health_of_an_engine_that_is_stuck(
     parrot.wait_until_idle()
 
 
+def test_an_engine_that_has_died_is_told(client: Client, parrot: Parrot) -> None:
+    assert client.http.get("/health").status_code == 200
+    parrot.stop()
+    for path, body in (("/generate", {"text": ["a", "b"]}), ("/v1/completions", {"prompt": "a"})):
+        error = client.error(path, 503, **body)
+        assert error["message"] == "The parrot has died. Get another."
+        assert error["type"] == "server_error"
+    assert client.http.get("/health_generate").status_code == 503
+    assert client.metric('slotscope_requests_total{outcome="refused"}') == 0
+
+
 def test_metrics_count_requests_tokens_and_slots(tokenizer: Tokenizer) -> None:
     with serving(Parrot(width=2), tokenizer) as client:
         client.post("/generate", text="abcd", sampling_params={"max_new_tokens": 4})

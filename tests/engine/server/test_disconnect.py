@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.engine.server.serving import Client
 def test_a_client_that_leaves_aborts(
     client: Client, parrot: Parrot, path: str, stream: bool
 ) -> None:
-    bodies = {
+    bodies: dict[str, dict[str, Any]] = {
         "/generate": {"text": ["a", "b"]},
         "/v1/completions": {"prompt": ["a", "b"]},
         "/v1/chat/completions": {"messages": [{"role": "user", "content": "a"}]},
