@@ -18,6 +18,8 @@ from .errors import ApiError
 from .generation import Wish
 
 HEALTH_TIMEOUT_S = 20.0
+SETTLE_TIMEOUT_S = 5.0  # for what the engine still does when nobody waits for it
+SETTLE_POLL_S = 0.005
 
 
 async def models(http: HTTPRequest) -> Response:
@@ -37,7 +39,14 @@ async def models(http: HTTPRequest) -> Response:
 async def flush_cache(http: HTTPRequest) -> Response:
     """Drop what the radix tree holds, so that the next request starts cold."""
     desk: Desk = http.app.state.desk
-    if await run_in_threadpool(desk.engine.flush_cache):
+    deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+    while not (flushed := await run_in_threadpool(desk.engine.flush_cache)):
+        # A client that has its whole answer may flush at once, but the engine is not idle yet:
+        # under overlap it has launched one forward too many, and a stop string it learns late.
+        if desk.is_awaited or time.monotonic() > deadline_s:
+            break
+        await asyncio.sleep(SETTLE_POLL_S)
+    if flushed:
         return PlainTextResponse("Cache flushed.\n")
     stats = await run_in_threadpool(desk.engine.stats)
     return PlainTextResponse(

@@ -52,6 +52,11 @@ class Desk:
         return config.served_model_name or str(config.model_path)
 
     @property
+    def is_awaited(self) -> bool:
+        """Some client waits for an answer."""
+        return bool(self._under_way)
+
+    @property
     def has_text(self) -> bool:
         """The model has a tokenizer."""
         return self._tokenizer is not None

@@ -55,8 +55,9 @@ def test_what_comes_from_the_cache_is_what_comes_without(client: Client) -> None
     assert warm["meta_info"]["cached_tokens"] >= 64
     assert warm["output_ids"] == cold["output_ids"]
     assert len(cold["meta_info"]["output_token_logprobs"]) == 20
-    assert client.http.post("/flush_cache").status_code == 200
-    assert greedy(client)["meta_info"]["cached_tokens"] == 0
+    for _ in range(5):  # at once after an answer, while the engine may still be about it
+        assert client.http.post("/flush_cache").status_code == 200
+        assert greedy(client)["meta_info"]["cached_tokens"] == 0
 
 
 def test_many_at_once_give_what_each_gives_alone(client: Client) -> None:
@@ -77,9 +78,7 @@ def test_a_stop_string_ends_the_request_and_frees_its_slots(client: Client) -> N
     reply = client.post("/generate", text=PROMPT, sampling_params=params)
     assert reply["text"] == text[: text.index(text[3:5])]
     assert reply["meta_info"]["finish_reason"]["type"] == "stop"
-    # The engine hears of it a moment later; until then the request is pending.
-    while client.http.post("/flush_cache").status_code != 200:
-        pass
+    assert client.http.post("/flush_cache").status_code == 200
     assert client.metric('slotscope_slots{state="pinned"}') == 0
     assert client.metric('slotscope_slots{state="free"}') == 24
 
