@@ -86,7 +86,7 @@ def test_scatter_equals_its_reference(
     layers, rows, *sizes = shape
     conv, ssm = states(shape, dtype, device, rows + 4)
     kind = {"dtype": dtype, "device": device, "layered": True}
-    conv_steps, ssm_steps = (memory(layers, rows + 2, 3, *x, pads=0, **kind) for x in sizes)
+    conv_steps, ssm_steps = (memory(layers, rows + 2, 3, *x, pads=slice(0), **kind) for x in sizes)
     slots, scratch = shuffled(rows, rows + 4, device), shuffled(rows, rows + 2, device)
     steps = torch.randint(0, 3, (rows,)).to(device)
     steps[0], steps[-1] = -1, 2  # masked by its step, and by its slot
