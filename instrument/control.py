@@ -131,6 +131,10 @@ class Control:
         first = base + layout.BLOCK_LOST
         return self._words[first : first + layout.BLOCK_REASONS * layout.OP_CODES].tolist()
 
+    def lost_count(self) -> int:
+        """Events of the whole process, for any reason."""
+        return sum(sum(self.lost(block)) for block in range(layout.BLOCKS))
+
     def close_gap(self, block: int) -> None:
         """The open gap has its record; the next loss opens another."""
         self._words[layout.BLOCKS_AT // 8 + block * layout.BLOCK_WORDS + layout.BLOCK_OPEN] = 0

@@ -155,6 +155,11 @@ def stop() -> None:
     _local = threading.local()
 
 
+def lost_count() -> int:
+    """Events that this process has said and the trace doesn't have. 0 while off."""
+    return _session.lost_count() if _session is not None else 0
+
+
 def request(
     request_id: str, *, attempt: int = 0, client_id: str = "", trace_parent: str = ""
 ) -> int:

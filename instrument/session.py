@@ -104,6 +104,10 @@ class Session:
         if self._control is not None:
             self._control.stop()
 
+    def lost_count(self) -> int:
+        """Events of this process that are not stored."""
+        return self._control.lost_count() if self._control is not None else 0
+
     def join(self) -> Voice:
         """A voice for the calling thread, which keeps it in `local.voice`. Never raises."""
         with self._lock:
