@@ -1,0 +1,1 @@
+"""`slotscope demo`: a real bug, live, from load to finding."""

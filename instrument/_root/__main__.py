@@ -1,0 +1,5 @@
+"""`python -m slotscope`: the same as the `slotscope` command."""
+
+from slotscope.instrument.cli import main
+
+main()
