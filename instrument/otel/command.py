@@ -94,7 +94,9 @@ def _send(trace: Trace, url: str, pairs: list[str]) -> ExportReport:
 def _progress() -> Iterator[Callable[[int], None]]:
     """A line on stderr that counts spans; nothing where stderr is no terminal."""
     columns = SpinnerColumn(), TextColumn("{task.completed:,} spans"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("", total=None)
         yield lambda count: bar.advance(task, count)
 

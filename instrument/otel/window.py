@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from slotscope.instrument.scan import Batch, Row
 
 KEEP_SLACK_S = 60.0
-"""That a span was sent is remembered this much longer than its events: two clocks are compared."""
+"""Names of requests, and that a span was sent, are remembered this much longer than events: a name
+comes before its first event, and of a span the time is known on another clock."""
 
 
 class SpanWindow:
@@ -90,7 +91,14 @@ class SpanWindow:
             """,
             [time.time_ns() - keep_ns - int(KEEP_SLACK_S * 1e9)],
         )
-        self._con.execute("DELETE FROM requests ANTI JOIN events USING (process, request)")
+        self._con.execute(
+            """
+            DELETE FROM requests
+            WHERE time_ns < ? AND (process, request) NOT IN
+                  (SELECT (process, request) FROM events WHERE request IS NOT NULL)
+            """,
+            [now_ns - keep_ns - int(KEEP_SLACK_S * 1e9)],
+        )
         return excess
 
     @property
@@ -134,7 +142,10 @@ DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
     SELECT e.rowid FROM events AS e SEMI JOIN flying USING (process, forward)
     WHERE op = 'forward.launch' OR launch IS NOT NULL
     UNION ALL
-    SELECT unnest([allocate, donate, write]) AS kept FROM leaned
-    QUALIFY kept IS NOT NULL
+    SELECT allocate FROM leaned WHERE allocate IS NOT NULL
+    UNION ALL
+    SELECT donate FROM leaned WHERE donate IS NOT NULL
+    UNION ALL
+    SELECT write FROM leaned WHERE write IS NOT NULL
 )
 """

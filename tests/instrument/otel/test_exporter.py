@@ -1,0 +1,207 @@
+"""Live export: spans leave as they end, each once, and nothing waits for a receiver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+import slotscope
+from slotscope.instrument import probe, store
+from slotscope.instrument.event import Kind, Op, Role
+from slotscope.instrument.otel import Endpoint, Exporter, Retry
+from slotscope.instrument.otel.window import SpanWindow
+from slotscope.instrument.scan import Scan
+
+from .conftest import Receive, Receiver
+
+FAST = Retry(first_s=0.01, wait_max_s=0.05, elapsed_max_s=5)
+BRIEF = Retry(first_s=0.01, wait_max_s=0.01, elapsed_max_s=0.02)
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def trace_dir(tmp_path: Path) -> Iterator[Path]:
+    """This process is traced."""
+    probe.start(tmp_path / "trace", collector=False)
+    yield tmp_path / "trace"
+    probe.stop()
+
+
+class Feed:
+    """Reads a trace as the collector does, generations and all, for whoever takes batches."""
+
+    def __init__(self, directory: Path) -> None:
+        self.scan = Scan(directory)
+        self._con = duckdb.connect()
+        store.create(self._con)
+        self._tables = store.Tables(self._con)
+
+    def into(self, exporter: Exporter | SpanWindow) -> None:
+        take = exporter.offer if isinstance(exporter, Exporter) else exporter.add
+        while not (batch := self.scan.batch()).empty:
+            self._tables.append(batch)
+            take(batch, self.scan.processes())
+
+
+def turn(number: int, request: int, *, done: bool = True) -> None:
+    """A forward that advances a slot, allocated before and freed after."""
+    probe.emit(Op.ALLOCATE, slots=[3], request=request, role=Role.LIVE)
+    launch = probe.emit(Op.FORWARD_LAUNCH, forward=number, kind=Kind.PREFILL, stream=0)
+    probe.emit(Op.CLEAR, slots=[3], request=request, forward=number, launch=launch, depth=0)
+    if done:
+        probe.emit(Op.FORWARD_DONE, forward=number)
+        probe.emit(Op.FREE, slots=[3], request=request, role=Role.LIVE)
+
+
+def spans_of(receiver: Receiver) -> list[Span]:
+    messages = [ExportTraceServiceRequest.FromString(body) for body in receiver.bodies()]
+    return [s for m in messages for r in m.resource_spans for c in r.scope_spans for s in c.spans]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "It has not come about."
+        time.sleep(0.02)
+
+
+def test_spans_leave_as_they_end_and_equal_those_of_the_whole_trace(
+    trace_dir: Path, receive: Receive
+) -> None:
+    receiver = receive()
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    exporter = Exporter(
+        Endpoint.of(receiver.url), feed.scan.uid, retry=FAST, period_s=0.05, settle_s=0.0
+    )
+    request = probe.request("r")
+    probe.emit(Op.REQUEST_BEGIN, request=request, label=10)
+    turn(0, request)
+    turn(1, request, done=False)
+    feed.into(exporter)
+    until(lambda: len(spans_of(receiver)) >= 6)
+    names = sorted(s.name for s in spans_of(receiver))
+    # What ended is there; the request, forward 1, its clear and its lease are not.
+    assert names == ["forward", "slot.allocate", "slot.allocate", "slot.clear", "slot.free",
+                     "slot.lease"]  # fmt: skip
+    probe.emit(Op.FORWARD_DONE, forward=1)
+    probe.emit(Op.FREE, slots=[3], request=request, role=Role.LIVE)
+    probe.emit(Op.REQUEST_END, request=request, depth=12)
+    feed.into(exporter)
+    report = exporter.close()
+    with slotscope.open(trace_dir) as trace:
+        told = trace.sql("SELECT span_id, open FROM spans").to_pylist()
+    assert not any(row["open"] for row in told)
+    arrived = [s.span_id.hex() for s in spans_of(receiver)]
+    assert sorted(arrived) == sorted(row["span_id"] for row in told)
+    assert report.sent == len(told)
+    assert exporter.dropped_count == 0
+
+
+def test_what_is_open_at_the_end_is_sent_as_open(trace_dir: Path, receive: Receive) -> None:
+    receiver = receive()
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    exporter = Exporter(Endpoint.of(receiver.url), feed.scan.uid, retry=FAST, settle_s=0.0)
+    request = probe.request("r")
+    probe.emit(Op.REQUEST_BEGIN, request=request, label=10)
+    turn(0, request, done=False)
+    feed.into(exporter)
+    exporter.close()
+    told = {s.name: [a.key for a in s.attributes] for s in spans_of(receiver)}
+    assert set(told) == {"request", "forward", "slot.lease", "slot.allocate", "slot.clear"}
+    assert {n for n, keys in told.items() if "slotscope.open" in keys} == set(told) - {
+        "slot.allocate"
+    }
+
+
+def test_spans_wait_for_a_receiver_that_is_away(trace_dir: Path, receive: Receive) -> None:
+    receiver = receive()
+    receiver.stop()
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    exporter = Exporter(
+        Endpoint.of(receiver.url), feed.scan.uid, retry=BRIEF, period_s=0.02, settle_s=0.0
+    )
+    turn(0, probe.request("r"))
+    feed.into(exporter)
+    time.sleep(0.2)
+    receiver.start()
+    until(lambda: len(spans_of(receiver)) >= 5)
+    assert exporter.close().sent == len(spans_of(receiver)) == 5
+
+
+def test_a_full_queue_drops_and_counts_and_offers_return(trace_dir: Path, receive: Receive) -> None:
+    receiver = receive()
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    exporter = Exporter(
+        Endpoint.of(receiver.url), feed.scan.uid, retry=FAST, period_s=3600, queue_events_max=12
+    )
+    request = probe.request("named before the queue was full")
+    for number in range(4):
+        turn(number, request)
+        feed.into(exporter)
+    kept = probe.request("named while it is")
+    probe.emit(Op.REQUEST_BEGIN, request=kept)
+    probe.emit(Op.REQUEST_END, request=kept)
+    feed.into(exporter)
+    # Each turn is 5 events: two fit, two are dropped; then the 2 of the request fit again.
+    assert exporter.dropped_count == 10
+    exporter.close()
+    named = [s for s in spans_of(receiver) if s.name == "request"]
+    (identity,) = [a.value.string_value for s in named for a in s.attributes
+                   if a.key == "gen_ai.request.id"]  # fmt: skip
+    assert identity == "named while it is"
+
+
+def test_a_window_forgets_what_nothing_leans_on(trace_dir: Path) -> None:
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    window = SpanWindow(feed.scan.uid, settle_s=0.0, keep_s=0.0)
+    request = probe.request("r")
+    probe.emit(Op.REQUEST_BEGIN, request=request, label=10)
+    for number in range(50):
+        turn(number, request)
+    probe.emit(Op.ALLOCATE, slots=[5], request=request, role=Role.LIVE)
+    launch = probe.emit(Op.FORWARD_LAUNCH, forward=50, kind=Kind.PREFILL, stream=0)
+    act = {"slots": [5], "request": request, "forward": 50, "launch": launch}
+    probe.emit(Op.CLEAR, depth=0, **act)
+    probe.emit(Op.ADVANCE, depth=64, **act)
+    probe.emit(Op.FORWARD_DONE, forward=50)
+    probe.emit(Op.DONATE, slots=[5], request=request, label=64, node=1)
+    feed.into(window)
+    first = [batch.to_pylist() for batch in window.take(rows=1000)]
+    for batch in window.take(rows=1000):
+        window.mark(batch)
+    assert window.forget(events_max=1000) == 0
+    # The open request's begin; the open lease's allocate, last write and donate.
+    assert window.events == 4
+    assert list(window.take(rows=1000)) == []
+    launch = probe.emit(Op.FORWARD_LAUNCH, forward=51, kind=Kind.PREFILL, stream=0)
+    probe.emit(Op.RESTORE, slots=[6], src_slot=[5], request=request, forward=51, launch=launch)
+    probe.emit(Op.FORWARD_DONE, forward=51)
+    feed.into(window)
+    later = [row for batch in window.take(rows=1000) for row in batch.to_pylist()]
+    (restore,) = [row for row in later if row["name"] == "slot.restore"]
+    (donate,) = [row for rows in first for row in rows if row["name"] == "slot.donate"]
+    assert restore["links"][-1]["span_id"] == donate["span_id"]
+    window.close()
+
+
+def test_a_window_has_a_bound_even_if_nothing_ends(trace_dir: Path) -> None:
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    window = SpanWindow(feed.scan.uid, settle_s=0.0, keep_s=3600.0)
+    for number in range(20):
+        turn(number, 0, done=False)
+    feed.into(window)
+    assert window.forget(events_max=10) == 50
+    assert window.events == 10
+    window.close()
