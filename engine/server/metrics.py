@@ -8,6 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from slotscope.instrument import probe
+
 from .backend import Engine
 from .generation import Generation
 
@@ -94,5 +96,6 @@ class _EngineCollector(Collector):
             ("tokens_cached", "Prompt tokens restored from a checkpoint.", stats.tokens_cached),
             ("verifies", "Verifies, one for each request and forward.", stats.verifies),
             ("tokens_accepted", "Tokens that verifies accepted, roots included.", stats.accepted),
+            ("events_lost", "Slot events that the trace doesn't have.", probe.lost_count()),
         ):
             yield CounterMetricFamily(f"slotscope_{name}", help_, value=value)

@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import slotscope
 from slotscope.engine.cli import serve
 from slotscope.engine.models.testing import make_checkpoint
 from tests.engine.server.vocabulary import write_folder
@@ -65,9 +66,15 @@ def test_it_serves_and_traces_until_it_is_told_to_end(model: Path, tmp_path: Pat
         reply = httpx.post(f"{url}/generate", json=body | {"rid": "mine"}, timeout=60)
         assert reply.json()["meta_info"]["completion_tokens"] == 3
         assert httpx.get(f"{url}/v1/models").json()["data"][0]["id"] == str(model)
+        metrics = httpx.get(f"{url}/metrics").text
+        assert "slotscope_events_lost_total 0.0" in metrics.splitlines()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    assert list(trace.iterdir())
+    with slotscope.open(trace) as opened:
+        rows = opened.sql("SELECT client_id, request_id FROM requests").to_pylist()
+        ops = opened.sql("SELECT DISTINCT op FROM events").column("op").to_pylist()
+    assert rows == [{"client_id": "mine", "request_id": reply.json()["meta_info"]["request_id"]}]
+    assert {"request.begin", "request.end", "allocate", "free", "forward.launch"} <= set(ops)
 
 
 def test_what_cannot_be_served_is_told_in_one_line(model: Path, tmp_path: Path) -> None:

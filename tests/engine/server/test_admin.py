@@ -3,10 +3,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from slotscope.engine.tokenizer import Tokenizer
+from slotscope.instrument import probe
+from slotscope.instrument.event import Op
 from tests.engine.server.parrot import Parrot
 from tests.engine.server.serving import Client, serving
 
@@ -112,6 +115,16 @@ def test_metrics_count_requests_tokens_and_slots(tokenizer: Tokenizer) -> None:
         assert client.metric("slotscope_requests_running") == 0
         assert client.metric("slotscope_request_latency_seconds_count") == 2
         assert client.metric("slotscope_time_to_first_token_seconds_count") == 2
+
+
+def test_events_that_the_trace_lost_are_counted(client: Client, tmp_path: Path) -> None:
+    assert client.metric("slotscope_events_lost_total") == 0
+    probe.start(tmp_path, collector=False)
+    try:
+        probe.emit(Op.ADVANCE, slots=[1, 2], depth=[1])  # one depth for two slots: no record
+        assert client.metric("slotscope_events_lost_total") == 2
+    finally:
+        probe.stop()
 
 
 def test_the_engine_ends_with_the_server(tokenizer: Tokenizer) -> None:
