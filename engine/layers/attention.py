@@ -13,6 +13,7 @@ from slotscope.instrument.event import Kind
 
 from .norm import Norm
 from .plan import Plan, Reach
+from .workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +49,23 @@ class Attention:
     def _look(self, query: Tensor, keys: Tensor, values: Tensor, plan: Plan) -> Tensor:
         """Queries [T, heads, size] to what they see, [T, heads * size]."""
         if plan.batch.kind is not Kind.PREFILL:
-            return self._look_batch(query, keys, values, plan.reaches[0])
-        rows = query.split(plan.batch.lengths)
+            (reach,) = plan.reaches
+            return self._look_batch(query, *_gather(keys, values, reach, plan.workspace), reach)
+        # A row's gathered keys live until the next row's are gathered.
         looks = [
-            self._look_row(row, keys, values, reach)
-            for row, reach in zip(rows, plan.reaches, strict=True)
+            self._look_row(row, *_gather(keys, values, reach, plan.workspace), reach)
+            for row, reach in zip(query.split(plan.batch.lengths), plan.reaches, strict=True)
         ]
         return looks[0] if len(looks) == 1 else torch.cat(looks)
 
-    def _look_row(self, query: Tensor, keys: Tensor, values: Tensor, reach: Reach) -> Tensor:
+    def _look_row(self, query: Tensor, key: Tensor, value: Tensor, reach: Reach) -> Tensor:
         """One row of many queries, [t, heads, size]."""
-        key, value = _gather(keys, reach), _gather(values, reach)
         seen = scaled_dot_product_attention(
             query[None].transpose(1, 2), key, value, reach.mask, enable_gqa=True
         )
         return seen.transpose(1, 2).flatten(2)[0]
 
-    def _look_batch(self, query: Tensor, keys: Tensor, values: Tensor, reach: Reach) -> Tensor:
+    def _look_batch(self, query: Tensor, key: Tensor, value: Tensor, reach: Reach) -> Tensor:
         """Rows of few queries. The heads of a group become queries of one head, so that its keys
         and values are read once."""
         rows, _, new, width = reach.mask.shape
@@ -73,16 +74,23 @@ class Attention:
         mask = reach.mask[:, :, :, None].expand(-1, -1, -1, group, -1)
         seen = scaled_dot_product_attention(
             folded.reshape(rows, self.kv_heads, new * group, self.head_size),
-            _gather(keys, reach),
-            _gather(values, reach),
+            key,
+            value,
             mask.reshape(rows, 1, new * group, width),
         )
         seen = seen.view(rows, self.kv_heads, new, group, self.head_size).transpose(1, 2)
         return seen.reshape(rows * new, self.heads * self.head_size)
 
 
-def _gather(pool: Tensor, reach: Reach) -> Tensor:
-    """[tokens, kv heads, size] to [rows, kv heads, L, size]: one copy, viewed with heads first."""
-    rows, width = reach.locations.shape
-    taken = pool.index_select(0, reach.locations.flatten())
-    return taken.view(rows, width, *pool.shape[1:]).transpose(1, 2)
+def _gather(
+    keys: Tensor, values: Tensor, reach: Reach, workspace: Workspace
+) -> tuple[Tensor, Tensor]:
+    """Pools [tokens, kv heads, size] to [rows, kv heads, L, size] each, copied to the workspace."""
+    (rows, width), index = reach.locations.shape, reach.locations.flatten()
+    taken = []
+    for name, pool in (("keys", keys), ("values", values)):
+        out = workspace.take(name, (rows * width, *pool.shape[1:]), pool)
+        torch.index_select(pool, 0, index, out=out)
+        taken.append(out.unflatten(0, (rows, width)).transpose(1, 2))
+    key, value = taken
+    return key, value

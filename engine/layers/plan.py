@@ -11,6 +11,7 @@ from slotscope.engine.forward import Forward, Track
 from slotscope.instrument.event import Kind
 
 from .rotary import Angles, Rotary
+from .workspace import Workspace
 
 CHUNK = 64
 """Prefill knows the state every so many tokens, counted from the chunk's start."""
@@ -48,14 +49,15 @@ class Plan:
     angles: Angles
     reaches: tuple[Reach, ...]  # prefill: one for each row; else one for the batch
     rows: tuple[Row, ...]  # prefill only
+    workspace: Workspace
 
     @staticmethod
-    def of(batch: Forward, rotary: Rotary, dtype: torch.dtype) -> Plan:
+    def of(batch: Forward, rotary: Rotary, dtype: torch.dtype, workspace: Workspace) -> Plan:
         """For activations of `dtype`."""
         angles = rotary.angles(batch.positions, dtype)
         if batch.kind is not Kind.PREFILL:
-            return Plan(batch, angles, (_reach(batch, dtype),), ())
-        return Plan(batch, angles, _prefill_reaches(batch, dtype), _rows(batch))
+            return Plan(batch, angles, (_reach(batch, dtype),), (), workspace)
+        return Plan(batch, angles, _prefill_reaches(batch, dtype), _rows(batch), workspace)
 
 
 def _reach(batch: Forward, dtype: torch.dtype) -> Reach:

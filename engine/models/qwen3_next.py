@@ -16,6 +16,7 @@ from slotscope.engine.layers.mlp import Mlp
 from slotscope.engine.layers.moe import Moe
 from slotscope.engine.layers.norm import Norm
 from slotscope.engine.layers.plan import CHUNK, Plan
+from slotscope.engine.layers.workspace import Workspace
 from slotscope.engine.memory import Memory, Shape
 
 from .error import ModelError
@@ -67,6 +68,7 @@ class Qwen3Next:
         tied = config.tie_word_embeddings
         self._unembedding = self._embedding if tied else weights.matrix("lm_head", *sizes)
         self._rotary = weights.rotary()
+        self._workspace = Workspace()
         self._blocks = _blocks(config, weights)
         self._norm = weights.norm("model.norm")
         self._head = _head(config, weights)
@@ -100,7 +102,7 @@ class Qwen3Next:
     def forward(self, batch: Forward, memory: Memory) -> Tensor:
         """Run the trunk. Returns hidden [T, H], normed."""
         x = embedding(batch.tokens, self._embedding)
-        plan = Plan.of(batch, self._rotary, x.dtype)
+        plan = Plan.of(batch, self._rotary, x.dtype, self._workspace)
         for block in self._blocks:
             x = block(x, plan, memory)
         return self._norm(x)
@@ -121,7 +123,8 @@ class Qwen3Next:
             )
         next_ = head.embedding_norm(embedding(batch.tokens, self._embedding))
         x = linear(torch.cat((next_, head.hidden_norm(hidden)), -1), head.fuse)
-        return head.norm(head.block(x, Plan.of(batch, self._rotary, x.dtype), memory))
+        plan = Plan.of(batch, self._rotary, x.dtype, self._workspace)
+        return head.norm(head.block(x, plan, memory))
 
 
 def _blocks(config: Qwen3NextConfig, weights: Qwen3NextWeights) -> tuple[Block, ...]:

@@ -11,12 +11,14 @@ from slotscope.engine.layers.attention import Attention
 from slotscope.engine.layers.norm import Norm
 from slotscope.engine.layers.plan import Plan
 from slotscope.engine.layers.rotary import Rotary
+from slotscope.engine.layers.workspace import Workspace
 from slotscope.engine.memory import Memory, Shape
 from slotscope.instrument.event import Kind
 
 HEADS, KV_HEADS, SIZE, HIDDEN = 6, 2, 8, 10
 NEW = torch.Generator().manual_seed(0)
 CPU = torch.device("cpu")
+WORKSPACE = Workspace()
 ROTARY = Rotary.of(100.0, 4, torch.float64, CPU)
 
 
@@ -97,9 +99,11 @@ def test_paged_attention_equals_the_formula(kind: Kind, new: int) -> None:
     kept = memory()
     for row, x in zip(rows, inputs, strict=True):
         before = len(row) - new
-        plan = Plan.of(batch(Kind.PREFILL, [row[:before]], before), ROTARY, torch.float64)
+        plan = Plan.of(
+            batch(Kind.PREFILL, [row[:before]], before), ROTARY, torch.float64, WORKSPACE
+        )
         LAYER(x[:before], plan, kept)
-    plan = Plan.of(batch(kind, rows, new), ROTARY, torch.float64)
+    plan = Plan.of(batch(kind, rows, new), ROTARY, torch.float64, WORKSPACE)
     result = LAYER(torch.cat([x[-new:] for x in inputs]), plan, kept)
     expected = torch.cat([formula(x)[-new:] for x in inputs])
     torch.testing.assert_close(result, expected, rtol=0, atol=1e-12)

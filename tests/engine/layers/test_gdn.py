@@ -11,6 +11,7 @@ from slotscope.engine.layers.gdn import GatedDeltaNet
 from slotscope.engine.layers.norm import GatedNorm
 from slotscope.engine.layers.plan import Plan
 from slotscope.engine.layers.rotary import Rotary
+from slotscope.engine.layers.workspace import Workspace
 from slotscope.engine.memory import Memory, Shape
 from slotscope.instrument.event import Kind
 
@@ -19,6 +20,7 @@ KEYS, VALUES = KEY_HEADS * KEY_DIM, VALUE_HEADS * VALUE_DIM
 CHANNELS = 2 * KEYS + VALUES
 NEW = torch.Generator().manual_seed(0)
 CPU = torch.device("cpu")
+ROTARY = Rotary.of(100.0, 2, torch.float64, CPU)
 
 
 def random(*shape: int) -> Tensor:
@@ -86,7 +88,7 @@ def feed(kind: Kind, start: int, end: int, memory: Memory) -> Tensor:
         slots=torch.tensor([2]),
         scratch=torch.tensor([1]) if kind is Kind.VERIFY else None,
     )
-    plan = Plan.of(batch, Rotary.of(100.0, 2, torch.float64, CPU), torch.float64)
+    plan = Plan.of(batch, ROTARY, torch.float64, Workspace())
     return LAYER(X[start:end], plan, memory)
 
 

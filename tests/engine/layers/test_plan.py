@@ -7,6 +7,7 @@ import torch
 from slotscope.engine.forward import Forward, Track
 from slotscope.engine.layers.plan import Plan
 from slotscope.engine.layers.rotary import Rotary
+from slotscope.engine.layers.workspace import Workspace
 from slotscope.instrument.event import Kind
 
 ROTARY = Rotary.of(100.0, 4, torch.float32, torch.device("cpu"))
@@ -24,7 +25,7 @@ def plan(kind: Kind, contexts: list[int], lengths: list[int], *tracks: Track) ->
     batch = Forward(
         kind, zeros, zeros, lengths, torch.tensor(contexts), zeros, table, slots, None, tracks
     )
-    return Plan.of(batch, ROTARY, torch.float32)
+    return Plan.of(batch, ROTARY, torch.float32, Workspace())
 
 
 def test_verify_sees_context_and_the_drafts_before() -> None:
