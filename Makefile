@@ -29,7 +29,7 @@ fmt: $(READY)  ## put the layout right
 	$(BIN)/ruff check --fix
 
 bench: $(READY)  ## print every table, and write it to benchmarks/results/
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks
 
 gpu: $(READY)  ## the kernels on a CUDA device
 	$(BIN)/pytest -q -m gpu tests

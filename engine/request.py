@@ -70,6 +70,7 @@ class Request:
 
     # set by the scheduler
     output: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)  # of the output's tokens
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     number: int = 0  # the probe's number for it

@@ -108,6 +108,7 @@ class Retire:
                 request.finish_reason = "length"
             if request.finish_reason:
                 break
+        request.logprobs += logprobs[:taken]
         self.tokens_generated += taken
         request.sink(Delta(tuple(tokens[:taken]), tuple(logprobs[:taken]), request.finish_reason))
         return request.finished
