@@ -82,7 +82,11 @@ class Scan:
     def resume(
         self, offsets: list[Offset], next_seq: dict[int, int], gaps: list[Row], anchored: set[int]
     ) -> None:
-        """Stand where all this has been stored."""
+        """Stand where all this has been stored, whatever `look` has opened before."""
+        self.close()
+        self._cursors.clear()
+        self._seen.clear()
+        self._unreadable.clear()
         self._offsets = {(o.process, o.segment): o for o in offsets}
         self.next_seq = dict(next_seq)
         self._anchored = set(anchored)
