@@ -20,10 +20,12 @@ PAGES: dict[str, tuple[str, str, Callable[[Watch], None]]] = {
 }
 
 
-@st.cache_resource(show_spinner="Reading the trace")
-def watch(directory: str) -> Watch:
-    """One reading of a trace, shared by all browsers."""
+def _watch(directory: str) -> Watch:
     return Watch(Path(directory))
+
+
+watch: Callable[[str], Watch] = st.cache_resource(show_spinner="Reading the trace")(_watch)
+"""One reading of a trace, shared by all browsers."""
 
 
 def main(directory: str, *, page: str | None = None) -> None:

@@ -22,9 +22,14 @@ OWNERS_MAX = 9  # owners that a legend can tell apart; beyond, the tooltips do
 TITLES = {"time": "seconds since the trace began", "order": "position in the process's order"}
 
 
+def lane_name(row: dict[str, Any]) -> str:
+    """What the axis calls a slot: its number; in a second pool, the pool's number before it."""
+    return f"{row['slot']}" if not row.get("pool") else f"{row['pool']}:{row['slot']}"
+
+
 def _named(rows: Rows) -> Rows:
     """Rows with the lane they belong to and the owner that colours them."""
-    return [row | {"lane": row["slot"], "owner": row.get("request_id") or TREE} for row in rows]
+    return [row | {"lane": lane_name(row), "owner": row.get("request_id") or TREE} for row in rows]
 
 
 def _owner_scale(*layers: Rows) -> tuple[alt.Scale, alt.Legend | None]:
@@ -41,11 +46,11 @@ def _owner_scale(*layers: Rows) -> tuple[alt.Scale, alt.Legend | None]:
     return scale, legend if len(names) <= OWNERS_MAX else None
 
 
-def _lane(slots: Sequence[int]) -> alt.Y:
+def _lane(lanes: Sequence[str]) -> alt.Y:
     return alt.Y(
         "lane:O",
-        sort=list(slots),
-        scale=alt.Scale(domain=list(slots), paddingInner=0.1),
+        sort=list(lanes),
+        scale=alt.Scale(domain=list(lanes), paddingInner=0.1),
         axis=alt.Axis(
             title="slot",
             grid=True,
@@ -183,7 +188,7 @@ def _contradictions(rows: Rows, x: alt.X, y: alt.Y) -> alt.LayerChart:
 
 
 def life_lines(
-    slots: Sequence[int],
+    lanes: Sequence[str],
     unit: str,
     low: float,
     high: float,
@@ -193,19 +198,21 @@ def life_lines(
     marks: Rows,
     contradictions: Rows,
 ) -> alt.LayerChart:
-    """Slots as lanes. Bars: owner and role; outlines below: writes in flight; red: contradictions.
+    """Slots as `lanes`, named as by `lane_name`.
+
+    Bars: owner and role; outlines below them: writes in flight; red: contradictions.
 
     A click on a bar selects (`slot` parameter) its pool and slot.
     """
     held, flights, acts = _named(ownership), _named(writes), _named(marks)
-    x, y = _window(unit, low, high), _lane(slots)
+    x, y = _window(unit, low, high), _lane(lanes)
     scale, legend = _owner_scale(held, flights)
     colour = alt.Color("owner:N", scale=scale, legend=legend)
     pick = alt.selection_point(name="slot", fields=["pool", "slot"], on="click")
     layers = [_held(held, x, y, colour, pick), _flights(flights, x, y, scale), _marks(acts, x, y)]
     if contradictions:
         layers.append(_contradictions(_named(contradictions), x, y))
-    return alt.layer(*layers).properties(height=len(slots) * LANE + FRAME)
+    return alt.layer(*layers).properties(height=len(lanes) * LANE + FRAME)
 
 
 def strip(

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 import slotscope
+from slotscope.instrument.schema import SchemaError
+from slotscope.instrument.trace import TraceError
 
 ADDRESS = "127.0.0.1"
 PORT = 8501
@@ -71,7 +73,7 @@ def dashboard(
     """
     try:
         slotscope.open(trace).close()
-    except slotscope.TraceError as error:
+    except (TraceError, SchemaError) as error:
         typer.echo(f"slotscope: {error}", err=True)
         raise typer.Exit(BAD_TRACE) from None
     if port and not is_free(port):

@@ -11,11 +11,13 @@ from . import queries, widgets
 from .source import Watch
 
 STYLE = Path(__file__).with_name("style.css")
-
 ICON = Path(__file__).with_name("icon.svg")
 
 FIRST = ("engine", "model", "strategy", "speculative_algorithm")
 """Notes that the header shows, in this order; the others follow in a popover."""
+
+PATCHES = "without_patch"
+"""The note that names the patches that are off."""
 
 STATES: dict[str, tuple[str, str, Any]] = {
     "running": ("live", ":material/sensors:", "green"),
@@ -24,9 +26,6 @@ STATES: dict[str, tuple[str, str, Any]] = {
 }
 """Badge of a trace: what its processes do, or how they ended."""
 
-PATCHES = "without_patch"
-"""The note that names the patches that are off."""
-
 
 def dress() -> None:
     """Add the style sheet and the mark."""
@@ -34,19 +33,27 @@ def dress() -> None:
     st.logo(str(ICON), size="small")
 
 
+def _identity(watch: Watch) -> None:
+    """The trace, what its processes do, and how far it has been read."""
+    fresh = queries.freshness(watch)
+    label, icon, colour = STATES[fresh["state"]]
+    with st.container(horizontal=True, vertical_alignment="center", key="identity"):
+        st.text(str(watch.directory))
+        st.badge(label, icon=icon, color=colour)
+        if fresh["until"] is not None:
+            st.caption(f"events up to {fresh['until']:%Y-%m-%d %H:%M:%S} UTC", width="content")
+
+
 def _facts(watch: Watch, process: dict[str, Any]) -> None:
+    """What the process says of itself, and how much it has said."""
     notes = queries.notes(watch, process["process"])
-    widgets.fact("process", f"pid {process['pid']}" if process["pid"] else process["process"])
+    widgets.fact("process", f"pid {process['pid']}")
     for key in FIRST:
         if notes.get(key):
             widgets.fact(key.replace("_", " "), notes[key])
-    with st.container(width="content", gap=None, key="fact-patches"):
-        st.caption("patches off")
-        off = notes.get(PATCHES, "")
-        st.text(off or "none")
-    widgets.fact("events", f"{process['events']:,}")
-    widgets.fact("slots", process["slots"])
-    widgets.fact("requests", f"{process['requests']:,}")
+    widgets.fact("patches off", notes.get(PATCHES) or "none")
+    for count in ("events", "slots", "requests"):
+        widgets.fact(count, f"{process[count]:,}")
     others = {key: value for key, value in notes.items() if key not in (*FIRST, PATCHES)}
     if others:
         with st.popover("more", icon=":material/info:", type="tertiary"):
@@ -54,22 +61,41 @@ def _facts(watch: Watch, process: dict[str, Any]) -> None:
                 widgets.fact(key, value)
 
 
+def _controls(watch: Watch) -> None:
+    """Which process, where there are several; and whether the page refreshes itself."""
+    processes = queries.processes(watch).to_pylist()
+    pids = {str(row["process"]): f"pid {row['pid']}, {row['events']:,} events" for row in processes}
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
+        if len(pids) > 1:
+            st.selectbox(
+                "Process", list(pids), format_func=lambda key: pids[key], key="process",
+                bind="query-params", label_visibility="collapsed", width=230,
+            )  # fmt: skip
+        running = queries.freshness(watch)["state"] == "running"
+        st.toggle(
+            "Refresh", key="live", bind="query-params", value=running,
+            help=f"Read the trace again every {widgets.REFRESH_S} seconds, if it has grown.",
+        )  # fmt: skip
+
+
 def header(watch: Watch) -> None:
-    """The trace, its process and settings, and whether more events are on their way."""
-    with st.container(key="header", gap="small"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.text(str(watch.directory))
-            fresh = queries.freshness(watch)
-            label, icon, colour = STATES[fresh["state"]]
-            st.badge(label, icon=icon, color=colour)
-            if fresh["until"] is not None:
-                st.caption(f"events up to {fresh['until']:%Y-%m-%d %H:%M:%S} UTC", width="content")
-            st.space("stretch")
-            st.toggle("Refresh", key="live", bind="query-params", value=fresh["state"] == "running")
+    """The trace, its process and settings. What refreshes itself is kept apart from the controls,
+    since a control inside would refresh nothing but the header."""
+
+    def body() -> None:
+        watch.refresh()
+        _identity(watch)
         process = widgets.process_of(watch)
         if process is not None:
             with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
                 _facts(watch, process)
+
+    with st.container(key="header"):
+        left, right = st.columns([5, 2])
+        with right:
+            _controls(watch)
+        with left:
+            widgets.refreshing(body)
 
 
 def other_trace(directory: Path) -> None:

@@ -137,11 +137,17 @@ def notes(source: Source, process: int) -> dict[str, str]:
     return {row["key"]: row["value"] for row in rows}
 
 
-def lanes(source: Source, axis: Axis, filter: Filter, *, limit: int) -> pa.Table:
-    """Slots to draw: pool, slot, acts, leases; `total` counts those that would fit the filter."""
+def lanes(
+    source: Source, axis: Axis, filter: Filter, *, limit: int, first: tuple[int, ...] = ()
+) -> pa.Table:
+    """Slots to draw: pool, slot, acts, leases; `total` counts those that would fit the filter.
+
+    Where `limit` leaves some out, the slots in `first` stay, and then the busiest.
+    """
     return ask(
-        source, "lanes", **axis.values(), slots=filter.slots, request=filter.request, limit=limit
-    )
+        source, "lanes", **axis.values(), slots=filter.slots, request=filter.request,
+        first=first, limit=limit,
+    )  # fmt: skip
 
 
 def _drawn(

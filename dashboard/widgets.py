@@ -20,7 +20,7 @@ from .source import Watch
 REFRESH_S = 2
 
 HELP = {name: meaning for name, _, meaning in columns()} | {
-    "event": "id of the event: writer << 40 | seq",
+    "event": "name of the event: its writer and its number there",
     "x": "where it takes effect on the axis",
     "request_id": "request, as the server names it",
 }
@@ -51,7 +51,6 @@ def events_table(table: pa.Table, *, key: str, height: int | None = None) -> Non
         for name in shown
         if name in HELP
     }
-    config["event"] = st.column_config.NumberColumn(help=HELP["event"], format="%d")
     config["x"] = st.column_config.NumberColumn(LABELS["x"], help=HELP["x"], format="%.6g")
     st.dataframe(
         table.select(shown).to_pandas(types_mapper=None, integer_object_nulls=True),

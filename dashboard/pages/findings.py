@@ -100,6 +100,8 @@ def _ranked(findings: Sequence[Finding], chosen: int) -> None:
 
 
 def _picture(watch: Watch, finding: Finding, axis: Axis) -> None:
+    if finding.slot is None or finding.pool is None:
+        return
     rows = queries.around(
         watch, axis, pool=finding.pool, slot=finding.slot, events=tuple(finding.witness)
     ).to_pylist()
@@ -118,11 +120,13 @@ def _links(finding: Finding, axis: Axis, table: pa.Table) -> None:
     places = [x for x in table["x"].to_pylist() if x is not None]
     low, high = (min(places), max(places)) if places else (axis.low, axis.high)
     margin = max((high - low) * MARGIN, (axis.high - axis.low) * 0.01)
+    around = {"from": low - margin, "until": high + margin}
     with st.container(horizontal=True):
-        links.go(
-            "slots", f"Slot {finding.slot} on the life lines", icon=":material/view_timeline:",
-            slot=finding.slot, pool=finding.pool, **{"from": low - margin, "until": high + margin},
-        )  # fmt: skip
+        if finding.slot is not None:
+            links.go(
+                "slots", f"Slot {finding.slot} on the life lines",
+                icon=":material/view_timeline:", slot=finding.slot, pool=finding.pool, **around,
+            )  # fmt: skip
         links.go("sql", "The witness in SQL", icon=":material/database:", q=finding.sql)
 
 
@@ -133,7 +137,8 @@ def _detail(watch: Watch, finding: Finding) -> None:
     )
     axis = widgets.axis_of(process, "time")
     table = queries.witness(watch, axis, tuple(finding.witness))
-    st.subheader(f"{finding.detector} {finding.name}: slot {finding.slot}", anchor=False)
+    where = f"slot {finding.slot}" if finding.slot is not None else f"forward {finding.forward}"
+    st.subheader(f"{finding.detector} {finding.name}: {where}", anchor=False)
     with st.container(key="argument"):
         st.text(finding.because)
     _links(finding, axis, table)

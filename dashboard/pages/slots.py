@@ -13,6 +13,7 @@ from slotscope.instrument.event import ENUMS, Op, op_name
 
 LANES_MAX = 24
 HISTORY_MAX = 500
+CONTRADICTIONS_MAX = 500
 BINS = 240
 ROLES = [role.name.lower() for role in ENUMS["role"]]
 OPS = [op_name(op) for op in Op if op is not Op.AMEND and not op.name.startswith(("REQ", "FORW"))]
@@ -96,41 +97,41 @@ def _strip(watch: Watch, whole: Axis, window: Axis) -> None:
     )  # fmt: skip
 
 
-def _contradictions(watch: Watch, axis: Axis, lanes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Findings on the drawn slots, placed on the axis."""
+def _contradictions(watch: Watch, axis: Axis) -> list[dict[str, Any]]:
+    """Findings and their consequences, placed on the axis."""
     rows = []
-    for finding in watch.report().findings:
-        if finding.process != axis.process or finding.slot not in lanes:
+    findings = [f for cause in watch.report().findings for f in (cause, *cause.also)]
+    for finding in findings:
+        if finding.process != axis.process or finding.slot is None:
             continue
-        x = (
-            (finding.time_ns - axis.zero_ns) / 1e9
-            if axis.unit == "time"
-            else float(finding.position)
-        )
+        x = float(finding.position)
+        if axis.unit == "time":
+            x = ((finding.time_ns or axis.zero_ns) - axis.zero_ns) / 1e9
         if axis.low <= x <= axis.high:
-            rows.append(
-                {"slot": finding.slot, "x": x, "detector": finding.detector,
-                 "because": finding.because}
-            )  # fmt: skip
-    return rows
+            told = {"detector": f"{finding.detector} {finding.name}", "because": finding.because}
+            rows.append({"pool": finding.pool, "slot": finding.slot, "x": x, **told})
+    return rows[:CONTRADICTIONS_MAX]
 
 
 def _lines(watch: Watch, window: Axis, chosen: Filter) -> None:
-    lanes = queries.lanes(watch, window, chosen, limit=LANES_MAX).to_pylist()
+    wrong = _contradictions(watch, window)
+    first = tuple({row["slot"] for row in wrong})
+    lanes = queries.lanes(watch, window, chosen, limit=LANES_MAX, first=first).to_pylist()
     if not lanes:
         widgets.teach(
             "No slot fits the filters",
             "Take a filter away, or show the whole axis. A slot appears once an event names it.",
         )
         return
-    slots = tuple(lane["slot"] for lane in lanes)
+    slots = tuple({lane["slot"] for lane in lanes})
+    names = [charts.lane_name(lane) for lane in lanes]
     st.altair_chart(
         charts.life_lines(
-            slots, window.unit, window.low, window.high,
+            names, window.unit, window.low, window.high,
             ownership=queries.ownership(watch, window, chosen, slots).to_pylist(),
             writes=queries.writes(watch, window, chosen, slots).to_pylist(),
             marks=queries.marks(watch, window, chosen, slots).to_pylist(),
-            contradictions=_contradictions(watch, window, slots),
+            contradictions=[row for row in wrong if charts.lane_name(row) in names],
         ),
         key="lines", on_select=_picked, selection_mode="slot",
         alt="Life lines: which request or tree node holds each slot over time",

@@ -12,6 +12,7 @@ import streamlit as st
 from slotscope.dashboard import widgets
 from slotscope.dashboard.source import Watch
 from slotscope.instrument.event import columns
+from slotscope.instrument.trace import QueryError
 
 ROWS_MAX = 10_000
 """Rows shown; a download has all of them."""
@@ -86,7 +87,7 @@ def _answer(watch: Watch, query: str) -> None:
     begin = time.perf_counter()
     try:
         answer = watch.sql(query)
-    except Exception as error:  # whatever DuckDB or the trace has against the text, say it
+    except QueryError as error:
         st.error("The query was refused.", icon=":material/block:")
         st.code(str(error), language=None, wrap_lines=True)
         return

@@ -1,6 +1,7 @@
 -- What happened to one slot, in the order in which it took effect, also as a source that was read.
 SELECT op, kind, role, outcome, slot, generation, request_id, forward, depth_before, depth, label,
-       grid, step, accept_len, src_slot, node, position, x, event
+       grid, step, accept_len, src_slot, node, position, x,
+       format('{}.{}', writer, seq) AS event
 FROM acts
 WHERE pool = $pool
   AND (slot = $slot OR src_slot = $slot)

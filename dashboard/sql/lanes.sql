@@ -1,5 +1,5 @@
 -- The slots to draw: those touched in the window, and by the request where one is asked for.
--- When there are more than $limit, the busiest stay. slots: empty = all.
+-- When there are more than $limit, those in $first stay, and then the busiest. slots: empty = all.
 WITH lane AS (
     SELECT pool, slot,
            count(*) FILTER (x BETWEEN $low AND $high) AS acts,
@@ -13,5 +13,5 @@ SELECT pool, slot, acts, leases, count(*) OVER () AS total
 FROM lane
 WHERE (len($slots) = 0 OR list_contains($slots, slot))
   AND ($request IS NULL OR touched)
-QUALIFY row_number() OVER (ORDER BY acts DESC, pool, slot) <= $limit
+QUALIFY row_number() OVER (ORDER BY list_contains($first, slot) DESC, acts DESC, pool, slot) <= $limit
 ORDER BY pool, slot

@@ -1,7 +1,6 @@
 -- Acts that move a state between owners: the marks on the life lines.
 -- One mark per pixel, lane and operation; `folded` counts what it stands for.
 SELECT pool, slot, op,
-       arg_min(event, "order")      AS event,
        arg_min(request, "order")    AS request,
        arg_min(request_id, "order") AS request_id,
        arg_min(label, "order")      AS label,
