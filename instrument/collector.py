@@ -16,11 +16,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .otel.endpoint import Endpoint, EndpointError, endpoint_of_environment
 from .scan import Scan
 from .spawn import LOCK_NAME
 from .store import NAME, Busy, Store
+
+if TYPE_CHECKING:
+    from .otel.exporter import Exporter
 
 INTERVAL_S = 0.25
 LINGER_S = 30.0
@@ -40,13 +44,21 @@ class Collector:
     """Drains one trace directory until its last writer is gone and everything is stored."""
 
     def __init__(
-        self, directory: Path, *, linger_s: float = LINGER_S, interval_s: float = INTERVAL_S
+        self,
+        directory: Path,
+        *,
+        linger_s: float = LINGER_S,
+        interval_s: float = INTERVAL_S,
+        otlp: Endpoint | None = None,
     ) -> None:
+        """`otlp` gets spans as they end; what it can't take never holds the collector up."""
         self.directory = directory
         self.stored_count = 0
         self._linger_s, self._interval_s = linger_s, interval_s
         self._stopping = False
         self._told: Any = None  # what the store knows of processes and open gaps
+        self._otlp = otlp
+        self._exporter: Exporter | None = None
 
     def stop(self) -> None:
         """End after the batch in hand, for whatever there is still to come."""
@@ -73,10 +85,13 @@ class Collector:
                 return
             try:
                 store.resume(scan)
+                self._exporter = self._export(scan, store)
                 self._collect(scan, store)
             finally:
                 store.close()
                 scan.close()
+                if self._exporter is not None:
+                    self._exporter.close()
 
     def _open(self, uid: int) -> Store | None:
         """The store, once no reader has it open; None if told to stop before that."""
@@ -90,6 +105,16 @@ class Collector:
                 told = True
                 time.sleep(self._interval_s)
         return None
+
+    def _export(self, scan: Scan, store: Store) -> Exporter | None:
+        """Who sends spans, told what is known already; None if nobody asked for it."""
+        if self._otlp is None:
+            return None
+        from .otel.exporter import Exporter
+
+        exporter = Exporter(self._otlp, scan.uid)
+        exporter.offer(store.facts(), scan.processes())
+        return exporter
 
     def _collect(self, scan: Scan, store: Store) -> None:
         idle_s = checkpoint_s = time.monotonic()
@@ -117,6 +142,8 @@ class Collector:
         store.append(batch, *told, scan.next_seq)
         self._told = told
         self.stored_count += len(batch.events["seq"])
+        if self._exporter is not None:
+            self._exporter.offer(batch, told[0])
         return not batch.empty
 
 
@@ -158,7 +185,7 @@ def main() -> int:
     """Entry of the spawned process: the exit status."""
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.INFO)
     linger_s = float(os.environ.get(LINGER_ENVIRONMENT, LINGER_S))
-    collector = Collector(Path(sys.argv[1]), linger_s=linger_s)
+    collector = Collector(Path(sys.argv[1]), linger_s=linger_s, otlp=_endpoint())
 
     def on_term(_signal: int, _frame: FrameType | None) -> None:
         collector.stop()
@@ -175,6 +202,15 @@ def main() -> int:
         return 1
     log.info("%d events stored.", collector.stored_count)
     return 0
+
+
+def _endpoint() -> Endpoint | None:
+    """Where the environment wants spans. A wrong address there costs the spans, not the trace."""
+    try:
+        return endpoint_of_environment()
+    except EndpointError as error:
+        log.warning("No spans are sent: %s", error)
+        return None
 
 
 if __name__ == "__main__":

@@ -143,6 +143,11 @@ class Store:
         """Move a scan to where this store stands."""
         resume(self._con, "", scan)
 
+    def facts(self) -> Batch:
+        """Requests, notes and anchors that are stored, for who comes in the middle of a trace."""
+        names = ("requests", "notes", "anchors")
+        return Batch(**{n: self._con.sql(f"FROM {n}").to_arrow_table().to_pylist() for n in names})
+
     def append(
         self, batch: Batch, processes: list[Row], open_gaps: list[Row], next_seq: dict[int, int]
     ) -> None:

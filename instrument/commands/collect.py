@@ -15,6 +15,7 @@ def collect(
     linger: Annotated[
         float, typer.Option(help="Seconds to wait for new writers once the last one is gone.")
     ] = 0,
+    otlp: Annotated[str, typer.Option(help="OTLP/HTTP receiver that gets spans as they end.")] = "",
 ) -> None:
     """Store a trace's records in its live.duckdb, and end when there is nothing more to come.
 
@@ -22,10 +23,17 @@ def collect(
     to store an old trace again: remove live.duckdb first, the segments hold everything.
 
         slotscope collect traces/today
+
+    Spans can go to an OpenTelemetry endpoint meanwhile; the variable SLOTSCOPE_OTLP asks the same
+    of the collector that an engine starts. `slotscope export` sends a whole trace.
+
+        slotscope collect traces/today --linger 600 --otlp http://localhost:4318
     """
     from slotscope.instrument.collector import Collector
+    from slotscope.instrument.otel.endpoint import Endpoint, headers_of_environment
 
     logging.basicConfig(format="%(message)s", level=logging.INFO)
-    collector = Collector(trace.absolute(), linger_s=linger)
+    endpoint = Endpoint.of(otlp, headers_of_environment()) if otlp else None
+    collector = Collector(trace.absolute(), linger_s=linger, otlp=endpoint)
     collector.run()
     typer.echo(f"{collector.stored_count} events stored in {trace / 'live.duckdb'}.")

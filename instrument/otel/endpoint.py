@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 TRACES_PATH = "/v1/traces"
 
+ENVIRONMENT = "SLOTSCOPE_OTLP"
+"""Where the collector sends spans to that a traced process starts."""
+
 
 class EndpointError(ValueError):
     """An endpoint that no span can be sent to. The message says what one looks like."""
@@ -98,3 +101,13 @@ def headers_of_environment() -> dict[str, str]:
         "OTEL_EXPORTER_OTLP_HEADERS", ""
     )
     return parse_headers(pair for pair in text.split(",") if pair.strip())
+
+
+def endpoint_of_environment() -> Endpoint | None:
+    """What SLOTSCOPE_OTLP names, with OpenTelemetry's headers; None if it is unset or empty.
+
+    Raises:
+        EndpointError: it is no endpoint, or a header can't be read.
+    """
+    url = os.environ.get(ENVIRONMENT)
+    return Endpoint.of(url, headers_of_environment()) if url else None

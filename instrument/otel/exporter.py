@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections import deque
 from dataclasses import replace
@@ -12,15 +11,13 @@ from typing import TYPE_CHECKING
 from slotscope.instrument import expand
 
 from .delivery import SPANS_MAX, ExportReport, send_batches
-from .endpoint import Endpoint, headers_of_environment
 from .send import Retry, Sender, SendError
 from .window import SpanWindow
 
 if TYPE_CHECKING:
     from slotscope.instrument.scan import Batch, Row
 
-ENVIRONMENT = "SLOTSCOPE_OTLP"
-"""Endpoint for the collector that a traced process spawns."""
+    from .endpoint import Endpoint
 
 log = logging.getLogger("slotscope.otlp")
 
@@ -57,16 +54,6 @@ class Exporter:
         self._away = False
         self._thread = threading.Thread(target=self._run, name="slotscope-otlp", daemon=True)
         self._thread.start()
-
-    @staticmethod
-    def from_environment(uid: int) -> Exporter | None:
-        """As SLOTSCOPE_OTLP and OpenTelemetry's header variables say; None where they don't.
-
-        Raises:
-            EndpointError: the variable holds no endpoint.
-        """
-        url = os.environ.get(ENVIRONMENT)
-        return Exporter(Endpoint.of(url, headers_of_environment()), uid) if url else None
 
     @property
     def report(self) -> ExportReport:
@@ -105,6 +92,14 @@ class Exporter:
         finally:
             window.close()
             self._sender.close()
+            log.info(
+                "%s got %d spans, rejected %d and refused %d; %d events were dropped.",
+                self.endpoint.url,
+                self._report.sent,
+                self._report.rejected,
+                self._report.failed,
+                self.dropped_count,
+            )
 
     def _turn(self, window: SpanWindow, *, final: bool) -> None:
         """Send what has ended. What can't be sent stays for the next turn."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -205,3 +208,51 @@ def test_a_window_has_a_bound_even_if_nothing_ends(trace_dir: Path) -> None:
     assert window.forget(events_max=10) == 50
     assert window.events == 10
     window.close()
+
+
+def collect(directory: Path, *arguments: str, **environment: str) -> str:
+    """Run a collector until everything is stored; what it says."""
+    command = [sys.executable, "-m", "slotscope.instrument.collector", str(directory)]
+    if arguments:
+        slotscope_ = Path(sys.executable).with_name("slotscope")
+        command = [str(slotscope_), "collect", str(directory), *arguments]
+    told = subprocess.run(
+        command,
+        env=os.environ | {"SLOTSCOPE_LINGER_S": "0.1"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    return told.stdout
+
+
+def test_a_collector_sends_what_it_stores_and_the_next_one_goes_on(
+    trace_dir: Path, receive: Receive
+) -> None:
+    receiver = receive()
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    request = probe.request("r", trace_parent=parent)
+    probe.emit(Op.REQUEST_BEGIN, request=request, label=10)
+    turn(0, request)
+    probe.stop()
+    assert "got 6 spans" in collect(trace_dir, "--otlp", receiver.url)
+    before = len(receiver.bodies())
+    probe.start(trace_dir, collector=False)
+    turn(1, probe.request("s"))
+    probe.stop()
+    assert "got 5 spans" in collect(trace_dir, SLOTSCOPE_OTLP=receiver.url)
+    with slotscope.open(trace_dir) as trace:
+        told = trace.sql("SELECT span_id, trace_id, start_time_unix_nano AS at FROM spans")
+    ids = {(s.trace_id.hex(), s.span_id.hex(), s.start_time_unix_nano) for s in spans_of(receiver)}
+    assert ids == {(r["trace_id"], r["span_id"], r["at"]) for r in told.to_pylist()}
+    assert len(receiver.bodies()) > before
+
+
+def test_a_collector_with_a_wrong_address_stores_all_the_same(trace_dir: Path) -> None:
+    turn(0, probe.request("r"))
+    probe.stop()
+    assert "No spans are sent: 'nowhere' is no" in collect(trace_dir, SLOTSCOPE_OTLP="nowhere")
+    with slotscope.open(trace_dir) as trace:
+        assert trace.stored
+        assert trace.sql("SELECT count(*) AS n FROM events")["n"].to_pylist() == [5]
