@@ -50,8 +50,7 @@ class Parrot:
 
     def submit(self, request: Request) -> None:
         """Queue it."""
-        if not self._thread.is_alive():
-            raise RuntimeError("The parrot has died. Get another.")
+        self._check_alive()
         if POISON in request.sampling.stop_token_ids:
             raise RequestError("The parrot is out of feathers. Ask for less.")
         with self._turn:
@@ -70,6 +69,7 @@ class Parrot:
 
     def flush_cache(self) -> bool:
         """Nothing is kept, but the rule is kept."""
+        self._check_alive()
         with self._turn:
             if self._open:
                 return False
@@ -121,6 +121,10 @@ class Parrot:
     @property
     def _may_speak(self) -> bool:
         return not self._paused or self._single_turns > 0
+
+    def _check_alive(self) -> None:
+        if not self._thread.is_alive():
+            raise RuntimeError("The parrot has died. Get another.")
 
     def _run(self) -> None:
         while True:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,12 @@ def test_health_of_an_engine_that_is_stuck(
 def test_an_engine_that_has_died_is_told(client: Client, parrot: Parrot) -> None:
     assert client.http.get("/health").status_code == 200
     parrot.stop()
-    for path, body in (("/generate", {"text": ["a", "b"]}), ("/v1/completions", {"prompt": "a"})):
+    cases: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("/generate", {"text": ["a", "b"]}),
+        ("/v1/completions", {"prompt": "a"}),
+        ("/flush_cache", {}),
+    )
+    for path, body in cases:
         error = client.error(path, 503, **body)
         assert error["message"] == "The parrot has died. Get another."
         assert error["type"] == "server_error"
