@@ -180,6 +180,7 @@ def _parameter(flag: Flag) -> inspect.Parameter:
 
 
 # Typer reads a command's options off its signature: so the fields are told once, in EngineConfig.
+_PARAMETERS = [_parameter(flag) for flag in flags()]
 serve.__doc__ = _HELP
-serve.__signature__ = inspect.Signature([_parameter(flag) for flag in flags()])  # type: ignore[attr-defined]
-serve.__annotations__ = {flag.name: _parameter(flag).annotation for flag in flags()}
+serve.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
+serve.__annotations__ = {each.name: each.annotation for each in _PARAMETERS}

@@ -40,20 +40,13 @@ async def flush_cache(http: HTTPRequest) -> Response:
     """Drop what the radix tree holds, so that the next request starts cold."""
     desk: Desk = http.app.state.desk
     deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
-    while not (flushed := await run_in_threadpool(desk.engine.flush_cache)):
+    while not await _flush(desk):
         # A client that has its whole answer may flush at once, but the engine is not idle yet:
         # under overlap it has launched one forward too many, and a stop string it learns late.
         if desk.is_awaited or time.monotonic() > deadline_s:
-            break
+            return await _not_flushed(desk)
         await asyncio.sleep(SETTLE_POLL_S)
-    if flushed:
-        return PlainTextResponse("Cache flushed.\n")
-    stats = await run_in_threadpool(desk.engine.stats)
-    return PlainTextResponse(
-        f"Flush cache failed: there are pending requests ({stats.running} running, "
-        f"{stats.queued} queued). Wait until they have ended, or POST /abort_request.\n",
-        status_code=400,
-    )
+    return PlainTextResponse("Cache flushed.\n")
 
 
 async def abort_request(http: HTTPRequest) -> Response:
@@ -102,3 +95,19 @@ async def metrics(http: HTTPRequest) -> Response:
     desk: Desk = http.app.state.desk
     text = await run_in_threadpool(desk.metrics.exposition)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
+
+
+async def _flush(desk: Desk) -> bool:
+    try:
+        return await run_in_threadpool(desk.engine.flush_cache)
+    except RuntimeError as error:
+        raise ApiError(str(error), status=503) from error
+
+
+async def _not_flushed(desk: Desk) -> Response:
+    stats = await run_in_threadpool(desk.engine.stats)
+    return PlainTextResponse(
+        f"Flush cache failed: there are pending requests ({stats.running} running, "
+        f"{stats.queued} queued). Wait until they have ended, or POST /abort_request.\n",
+        status_code=400,
+    )

@@ -48,7 +48,11 @@ class Engine(Protocol):
         """End a request early, from any thread. Nothing happens if it has ended."""
 
     def flush_cache(self) -> bool:
-        """Drop every checkpoint and cached page; False, and nothing done, while requests run."""
+        """Drop every checkpoint and cached page; False, and nothing done, while requests run.
+
+        Raises:
+            RuntimeError: the engine has died.
+        """
 
     def stats(self) -> Stats:
         """A snapshot, from any thread."""

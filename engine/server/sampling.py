@@ -58,7 +58,7 @@ def read_wish(fields: Fields, *, limit: int | None, limit_default: int) -> Wish:
         limit: tokens to generate at most; None leaves `limit_default`, or what the context allows.
         limit_default: the limit of a call that gives none.
     """
-    chosen = {
+    chosen: dict[str, Any] = {
         "temperature": fields.number("temperature"),
         "top_p": fields.number("top_p"),
         "top_k": fields.integer("top_k"),
@@ -68,7 +68,7 @@ def read_wish(fields: Fields, *, limit: int | None, limit_default: int) -> Wish:
         max_new_tokens=limit_default if limit is None else limit,
         ignore_eos=fields.flag("ignore_eos", default=False),
         stop_token_ids=fields.integers("stop_token_ids"),
-        **{name: value for name, value in chosen.items() if value is not None},  # type: ignore[arg-type]
+        **{name: value for name, value in chosen.items() if value is not None},
     )
     return Wish(
         sampling,
