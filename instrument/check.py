@@ -28,8 +28,10 @@ class HasConnection(Protocol):
     def connection(self) -> duckdb.DuckDBPyConnection: ...
 
 
-def run(trace: HasConnection | duckdb.DuckDBPyConnection) -> Report:
-    """Judge a trace, or a connection that has its tables.
+def run(
+    trace: HasConnection | duckdb.DuckDBPyConnection, chosen: Sequence[Detector] | None = None
+) -> Report:
+    """Judge a trace, or a connection that has its tables, by all detectors or the chosen ones.
 
     Raises:
         fold.FoldError: the trace's events can't be brought in order.
@@ -40,11 +42,12 @@ def run(trace: HasConnection | duckdb.DuckDBPyConnection) -> Report:
     notes = _notes(con)
     sight = _Sight(con)
     verdicts, found = [], []
-    for detector in detectors.load():
+    chosen = detectors.load() if chosen is None else chosen
+    for detector in chosen:
         findings, count = _findings(con, detector)
         verdicts.append(_verdict(detector, count, sight.blind_spots(detector)))
         found += findings
-    causes = ranked(found, detectors.load())
+    causes = ranked(found, chosen)
     return Report(verdicts=tuple(verdicts), findings=tuple(_told(con, causes, notes)), notes=notes)
 
 

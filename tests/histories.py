@@ -26,7 +26,7 @@ said at any time after its launch, as engines do.
     ...             records were lost here
     |               the next process begins; its events are numbered from 0 under its own writer
 
-A device act is by the request that its slot was last allocated for; `1:r9.3@0>64` says another.
+A device act is by the request that had its slot at the launch; `1:r9.3@0>64` says another.
 """
 
 from __future__ import annotations
@@ -96,6 +96,13 @@ class _Process:
     owner: dict[int, int] = field(default_factory=dict)
     role: dict[int, str] = field(default_factory=dict)
     node: dict[int, int] = field(default_factory=dict)
+    seats: dict[int, tuple[dict[int, int], dict[int, str]]] = field(default_factory=dict)
+
+    def seat(self, row: Row) -> tuple[int | None, str | None]:
+        """Whose the act's slot was, and as what, when its forward was launched."""
+        owner, role = self.seats.get(row.get("forward", -1), (self.owner, self.role))
+        slot = row["slot"]
+        return owner.get(slot, self.owner.get(slot)), role.get(slot, self.role.get(slot))
 
     def place(self) -> Row:
         """The columns of the next record that don't depend on what it says."""
@@ -113,13 +120,14 @@ def _device(process: _Process, row: Row) -> None:
     if launched is not None:
         row.update(launch=launched["order"], stream=launched["stream"], kind=launched["kind"])
     by = row.pop("by", None)
-    row["request"] = process.owner.get(row["slot"]) if by is None else by
+    row["request"] = process.seat(row)[0] if by is None else by
 
 
 def _launch(process: _Process, row: Row) -> None:
     row["kind"] = KINDS[row["kind"]]
     row.setdefault("stream", 0)
     process.launches[row["forward"]] = row
+    process.seats[row["forward"]] = (dict(process.owner), dict(process.role))
 
 
 def _done(process: _Process, row: Row) -> None:
@@ -170,12 +178,12 @@ def _commit(process: _Process, row: Row) -> None:
 
 def _track(process: _Process, row: Row) -> None:
     _device(process, row)
-    row.update(op="scatter", role=process.role.get(row["slot"]))
+    row.update(op="scatter", role=process.seat(row)[1])
 
 
 def _copy(process: _Process, row: Row) -> None:
     _device(process, row)
-    row["role"] = process.role.get(row["slot"])
+    row["role"] = process.seat(row)[1]
 
 
 def _swap(process: _Process, row: Row) -> None:
@@ -301,7 +309,7 @@ CREATE VIEW forwards AS SELECT process, forward FROM events WHERE op = 'forward.
 def connect(history: str = "", *, dead: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """A connection with the history as a trace's tables; hooks of the ops in `dead` are dead."""
     rows, gaps = read(history)
-    con = duckdb.connect()
+    con = duckdb.connect(config={"threads": 1})
     con.execute(EVENTS_DDL + ";" + _TABLES)
     names = [name for name, _, _ in columns()]
     if rows:

@@ -108,7 +108,7 @@ deadline AS (
 leaked AS (
     SELECT d.process, d.pool, d.slot, d.generation, d.request, next.forward, next.launched_at AS position,
            next.time_ns,
-           [d.event, d.gave_event, next.event] AS witness,
+           CASE WHEN d.by_node THEN [d.gave_event, next.event] ELSE [d.event, d.gave_event, next.event] END AS witness,
            format('Let {} give up {} ({}), and every forward that named it be read; however, it was neither '
                   || 'freed nor given to the tree when forward {} was launched ({}): nobody owns it, and '
                   || 'nobody will free it, a contradiction.',

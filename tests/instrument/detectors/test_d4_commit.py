@@ -1,0 +1,82 @@
+"""D4: a verify that was read has exactly one commit, and the next act begins where it left."""
+
+from __future__ import annotations
+
+from verdicts import judge
+
+SEATED = "r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 "  # 0 .. 7
+
+
+def test_a_verify_whose_commit_never_comes() -> None:
+    answer = judge("D4", SEATED + "/2 V3")
+    assert answer.witness == [[7, 8]]
+    assert "slot 3 (generation 1)" in answer.because[0]
+
+
+def test_a_missing_commit_is_found_even_when_its_request_ended() -> None:
+    assert judge("D4", SEATED + "/2 r7- -3").witness == [[7, 8]]
+
+
+def test_one_commit_is_clean_whether_it_is_said_before_or_after_the_done() -> None:
+    assert judge("D4", SEATED + "/2 2:3@64+2 V3").verdict == "clean"
+    assert judge("D4", SEATED + "2:3@64+2 /2 V3").verdict == "clean"
+
+
+def test_a_verify_that_was_not_read_is_not_judged() -> None:
+    assert judge("D4", SEATED + "V3 3:r7?@64 r7- -3").verdict == "clean"
+
+
+def test_a_result_that_was_read_last_may_still_get_its_commit() -> None:
+    """A trace can end, or be read, between the done and the commit."""
+    assert judge("D4", SEATED + "/2").verdict == "clean"
+
+
+def test_the_commit_of_one_request_is_not_anothers() -> None:
+    line = SEATED + "2:r9?@10 2:3@64+2 /2 V3"
+    assert judge("D4", line).witness == [[8, 10]]
+
+
+def test_two_commits_of_one_verify() -> None:
+    answer = judge("D4", SEATED + "/2 2:3@64+2 2:3@66+2 V3")
+    assert answer.witness == [[9, 10]]
+
+
+def test_conv_and_ssm_may_be_committed_one_by_one() -> None:
+    half = "slot=3,request=7,role=live,forward=2,depth_before=64,accept_len=2,depth=66"
+    first = f"scatter({half},component=conv)"
+    assert judge("D4", SEATED + first + " /2 V3").verdict == "clean"
+
+
+def test_a_commit_moves_the_state_by_what_was_accepted() -> None:
+    assert judge("D4", SEATED + "/2 2:3@64+2>68 V3").witness == [[9]]
+    assert judge("D4", SEATED + "/2 2:3@64+0 V3").witness == [[9]]
+
+
+def test_the_next_act_begins_where_the_commit_left() -> None:
+    next_verify = "/2 2:3@64+2 V3 3:r7?@66 "
+    assert judge("D4", SEATED + next_verify + "3:3@66+1 /3 V4").verdict == "clean"
+    answer = judge("D4", SEATED + next_verify + "3:3@68+1 /3 V4")
+    assert answer.witness == [[9, 12]]
+    assert "missing from" in answer.because[0]
+    assert judge("D4", SEATED + "/2 2:3@64+2 D3 3:3@65>66").witness == [[9, 11]]
+
+
+def test_under_overlap_the_hosts_length_may_lag() -> None:
+    """The second verify is planned with the length before the first one's result."""
+    line = SEATED + "V3 3:r7?@64 /2 2:3@64+2 V4 4:r7?@66 /3 3:3@66+3 r7- -3"
+    assert judge("D4", line).verdict == "clean"
+
+
+def test_the_superfluous_verify_of_an_ended_request_commits_too() -> None:
+    line = SEATED + "V3 3:r7?@64 /2 2:3@64+2 r7- -3 D4 /3 {} D5"
+    assert judge("D4", line.format("3:r7.3@66+1")).verdict == "clean"
+    assert judge("D4", line.format("")).witness == [[9, 15]]
+
+
+def test_it_is_blind_without_plans() -> None:
+    assert judge("D4", SEATED + "/2 2:3@64+2 V3", dead=["verify.plan"]).verdict == "blind"
+
+
+def test_it_argues_nothing_across_lost_records() -> None:
+    answer = judge("D4", SEATED + "/2 ... V3")
+    assert (answer.verdict, answer.witness) == ("blind", [])
