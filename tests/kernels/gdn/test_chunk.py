@@ -74,7 +74,8 @@ def test_equals_transformers(name: str) -> None:
     theirs = getattr(qwen, name)
     q, k, v, g, beta = gdn_inputs((100,), 2, 4, 16, 12, dtype=torch.float32)
     initial = memory(4, 16, 12, pads=slice(0), dtype=torch.float32)
-    batch = (x.unsqueeze(0) for x in (q * 16**0.5, k, v, g, beta))  # it scales q itself
+    shared = (x.repeat_interleave(2, 1) for x in (q * 16**0.5, k))  # it scales q itself
+    batch = (x.unsqueeze(0) for x in (*shared, v, g, beta))
     expected, final = theirs(*batch, initial_state=initial[None], output_final_state=True)
 
     o, states = gdn_chunk(q, k, v, g, beta, initial)
