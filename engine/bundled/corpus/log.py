@@ -37,7 +37,8 @@ def write(rng: Random) -> str:
         out.append(_entry(harbour, code if count % every == 0 else ""))
     total = harbour.line - first
     out.append(
-        f"Log closed at line {harbour.line} after {total} lines. Keeper: {keeper}. Code word: {code}."
+        f"Log closed at line {harbour.line} after {total} lines. Keeper: {keeper}."
+        f" Code word: {code}."
     )
     return "\n".join(out) + "\n"
 

@@ -1,4 +1,4 @@
-"""Patterns: cycles, counts up and down, calls and answers. Each next line follows from the state."""
+"""Patterns: cycles, counts up and down, calls and answers. The next line follows from the state."""
 
 from __future__ import annotations
 

@@ -45,8 +45,9 @@ def tell(rng: Random, days: int, hero: str = "", animal: str = "") -> str:
         if day % 2 == 1:
             paragraphs.append(f'"{saying}," said {friend} the {animal}.')
     paragraphs.append(
-        f"On the {words.ORDINALS[days - 1]} day {hero} and {friend} came to {rng.choice(words.PLACES)},"
-        f" and there lay the {colour} {thing}. {hero} laughed, and {friend} the {animal} laughed too."
+        f"On the {words.ORDINALS[days - 1]} day {hero} and {friend} came to"
+        f" {rng.choice(words.PLACES)}, and there lay the {colour} {thing}. {hero} laughed,"
+        f" and {friend} the {animal} laughed too."
         f" So after {words.NUMBERS[days]} days they went home to Port {port}."
     )
     return "\n".join(paragraphs) + "\n"

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-FIRST = (
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+FIRST = _split(
     "Mara Jonas Pia Tamsin Edda Rolf Hanne Bram Sefa Otto Lena Kasper Ines Goran Yrsa Tobias Nell"
     " Anton Britt Caspian Dora Emil Frida Gustav Hilde Ivo Jutta Klaus Lotte Magnus Nadia Oskar"
     " Petra Quinn Rosa Stellan Thea Ulrik Vera Wim"
-).split()
-LAST = (
+)
+LAST = _split(
     "Voss Reed Holm Marsh Crane Berg Tarn Fisk Lund Stone Weir Hale Brandt Quist Moor Vane Dahl"
     " Frost Pike Rowan Thorne Winter Ash Birk"
-).split()
-PORTS = (
+)
+PORTS = _split(
     "Ansel Brine Corrow Dunmere Eskel Farrow Grenn Hollin Istrow Kelda Lorne Merrin Norwick Ostrey"
     " Pellow Quarrel Rusk Saltby Tern Ulver Vinter Wexley"
-).split()
-SHIPS = (
+)
+SHIPS = _split(
     "Swallow Petrel Heron Osprey Tern Gannet Puffin Curlew Plover Fulmar Kestrel Merlin Dunlin"
     " Avocet Bittern Egret Godwit Lapwing Pipit Shrike Wren Starling Linnet Siskin"
-).split()
+)
 KINDS = ("brig", "cutter", "sloop", "ketch", "lugger", "barque")
-CARGO = (
+CARGO = _split(
     "salt tar wool hemp timber copper barley oil glass slate honey candles rope herring cloth tin"
     " coal flour pepper tea"
-).split()
-CODES = (
+)
+CODES = _split(
     "heron amber lantern cobalt thistle marble falcon juniper ember willow anchor saffron pebble"
     " raven clover velvet harbour acorn copper mistral orchid basalt ginger nettle opal pumice"
     " quartz sable tundra walnut zephyr bramble"
-).split()
-GOODS = (
+)
+GOODS = _split(
     "rope lamp nail candle kettle bucket needle blanket barrel hammer compass whistle basket"
     " ladder mirror anchor"
-).split()
-COLOURS = "red blue green white black yellow grey brown".split()
+)
+COLOURS = _split("red blue green white black yellow grey brown")
 WINDS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
-ANIMALS = "fox owl goat heron otter badger crow hare dog cat".split()
-THINGS = "key bell ring lantern compass coin map flute".split()
+ANIMALS = _split("fox owl goat heron otter badger crow hare dog cat")
+THINGS = _split("key bell ring lantern compass coin map flute")
 PLACES = (
     "the mill",
     "the old bridge",
@@ -47,11 +52,11 @@ PLACES = (
     "the orchard",
     "the quarry",
 )
-NUMBERS = (
+NUMBERS = _split(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen twenty"
-).split()
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-MONTHS = (
+)
+ORDINALS = _split("first second third fourth fifth sixth seventh eighth ninth tenth")
+MONTHS = _split(
     "January February March April May June July August September October November December"
-).split()
+)

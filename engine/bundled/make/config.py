@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..corpus import END_OF_TEXT, IM_END, VOCAB_SIZE
+from slotscope.engine.bundled.corpus import END_OF_TEXT, IM_END, VOCAB_SIZE
 
 CONTEXT_MAX = 4096
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..corpus import END_OF_TEXT, document, encode
+from slotscope.engine.bundled.corpus import END_OF_TEXT, document, encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from safetensors.torch import load_file, save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
-from ..corpus import END_OF_TEXT, IM_END
-from ..corpus.special import MARKERS
+from slotscope.engine.bundled.corpus import END_OF_TEXT, IM_END
+from slotscope.engine.bundled.corpus.special import MARKERS
+
 from .config import CONTEXT_MAX, Sizes, hugging_face
 from .model import Model
 

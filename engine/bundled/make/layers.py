@@ -171,7 +171,7 @@ class Feed(nn.Module):
 
 
 class Experts(nn.Module):
-    """All experts' weights; every expert sees every token, which a GPU prefers when they are few."""
+    """All experts' weights; each expert sees every token, as a GPU likes it when they are few."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Trunk and draft head for training. Equal to transformers' Qwen3NextForCausalLM on equal weights."""
+"""Trunk and draft head for training; the trunk equals transformers' Qwen3NextForCausalLM."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Model(nn.Module):
         self.sizes = sizes
         self.model = Trunk(sizes)
         self.mtp = Draft(sizes)
-        self.apply(_start)
+        self.apply(start)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., D] to [..., vocabulary]."""
@@ -109,7 +109,7 @@ class Model(nn.Module):
         return torch.stack(parts).mean()
 
 
-def _start(module: nn.Module) -> None:
+def start(module: nn.Module) -> None:
     """Initial weights; norms, decays and steps keep those of their constructors."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
