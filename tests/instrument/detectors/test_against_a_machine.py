@@ -20,7 +20,7 @@ from slotscope.instrument import check
 
 HISTORIES = 25
 few = settings(
-    max_examples=8,
+    max_examples=4,
     deadline=None,
     database=None,
     derandomize=True,
@@ -44,7 +44,7 @@ MUTATIONS = {
     "a restore from another slot": (r"(\d+:\d+)<\d+@", r"\1<7@"),
     "an advance of another slot": (r"(\d+:)\d+(@\d+>)", r"\g<1>5\2"),
     "an eviction of another slot": (r"(n\d+)-\d+", r"\1-6"),
-    "a clear where there was none": (r"(\d+:)(\d+)(@\d+>)", r"\1\2@0 \g<0>"),
+    "a clear where there was none": (r"(\d+:)(\d+)@\d+>\d+", r"\1\2@0 \g<0>"),
 }
 ALWAYS_FOUND = {
     "a commit is said twice": "D4",
@@ -74,7 +74,7 @@ def mutated(seed: int, mutation: str) -> str | None:
     """A legal history with one act changed, if it has such an act."""
     pattern, change = MUTATIONS[mutation]
     tokens = serving(seed).split()
-    places = [at for at, token in enumerate(tokens) if re.fullmatch(pattern, token)]
+    places = [at for at, token in enumerate(tokens) if re.match(pattern, token)]
     if not places:
         return None
     at = Random(seed).choice(places)
@@ -91,7 +91,7 @@ def test_legal_serving_is_clean(drawn: list[int]) -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-@settings(few, max_examples=2)
+@settings(few, max_examples=1)
 @given(seeds)
 def test_a_mutation_is_judged_as_the_machine_judges_it(mutation: str, drawn: list[int]) -> None:
     histories = [line for seed in drawn if (line := mutated(seed, mutation)) is not None]
