@@ -69,6 +69,7 @@ def export(
 def _write(trace: Trace, path: Path) -> None:
     from . import lines, spans
 
+    trace.define_spans()
     con = trace.connection
     try:
         if str(path) == "-":

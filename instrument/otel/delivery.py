@@ -26,8 +26,10 @@ REFUSED = frozenset({400, 413, 422})
 MESSAGES_MAX = 20
 
 
-class HasConnection(Protocol):
+class HasSpans(Protocol):
     """An open trace."""
+
+    def define_spans(self) -> None: ...
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection: ...
@@ -89,7 +91,7 @@ def send_batches(
 
 
 def export(
-    trace: HasConnection,
+    trace: HasSpans,
     endpoint: Endpoint | str,
     *,
     headers: Mapping[str, str] | None = None,
@@ -112,6 +114,7 @@ def export(
     """
     where = endpoint if isinstance(endpoint, Endpoint) else Endpoint.of(endpoint, headers)
     report = ExportReport()
+    trace.define_spans()
     con = trace.connection
     try:
         with Sender(where, retry=retry) as sender:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 RECEIVER = Path(__file__).with_name("receiver.py")
+PATIENCE_S = 60
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something that another process brings about."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "It has not come about."
+        time.sleep(0.02)
 
 
 class Receiver:

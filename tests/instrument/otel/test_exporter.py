@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -21,11 +22,10 @@ from slotscope.instrument.otel import Endpoint, Exporter, Retry
 from slotscope.instrument.otel.window import SpanWindow
 from slotscope.instrument.scan import Scan
 
-from .conftest import Receive, Receiver
+from .conftest import Receive, Receiver, until
 
 FAST = Retry(first_s=0.01, wait_max_s=0.05, elapsed_max_s=5)
 BRIEF = Retry(first_s=0.01, wait_max_s=0.01, elapsed_max_s=0.02)
-PATIENCE_S = 30
 
 
 @pytest.fixture
@@ -65,13 +65,6 @@ def turn(number: int, request: int, *, done: bool = True) -> None:
 def spans_of(receiver: Receiver) -> list[Span]:
     messages = [ExportTraceServiceRequest.FromString(body) for body in receiver.bodies()]
     return [s for m in messages for r in m.resource_spans for c in r.scope_spans for s in c.spans]
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline, "It has not come about."
-        time.sleep(0.02)
 
 
 def test_spans_leave_as_they_end_and_equal_those_of_the_whole_trace(
@@ -174,7 +167,7 @@ def test_a_window_forgets_what_nothing_leans_on(trace_dir: Path) -> None:
         turn(number, request)
     probe.emit(Op.ALLOCATE, slots=[5], request=request, role=Role.LIVE)
     launch = probe.emit(Op.FORWARD_LAUNCH, forward=50, kind=Kind.PREFILL, stream=0)
-    act = {"slots": [5], "request": request, "forward": 50, "launch": launch}
+    act: dict[str, Any] = {"slots": [5], "request": request, "forward": 50, "launch": launch}
     probe.emit(Op.CLEAR, depth=0, **act)
     probe.emit(Op.ADVANCE, depth=64, **act)
     probe.emit(Op.FORWARD_DONE, forward=50)
