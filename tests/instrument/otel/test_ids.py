@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from slotscope.instrument.otel import spans
 from slotscope.instrument.otel.ids import Domain, SpanIds, UidError, hex64, mix64
 
 UID = 0xFEDCBA9876543210
-numbers = st.integers(0, 2**31 - 1)
+ROWS = 5000
+
+Numbers = NDArray[np.int64]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,19 @@ def con() -> duckdb.DuckDBPyConnection:
     return con
 
 
-def ask(con: duckdb.DuckDBPyConnection, expression: str, *values: int) -> Any:
-    names = ", ".join(f"?::BIGINT AS {chr(97 + i)}" for i in range(len(values)))
-    row = con.execute(f"SELECT {expression} FROM (SELECT {names})", list(values)).fetchone()
-    assert row is not None
-    return row[0]
+def numbers(bits: int, seed: int) -> Numbers:
+    """Random numbers below 2^bits of all magnitudes, with both ends of the range."""
+    random = np.random.default_rng(seed)
+    shifts = random.integers(0, bits, ROWS)
+    values: Numbers = random.integers(0, 2**bits, ROWS) >> shifts
+    values[:4] = 0, 1, 2**bits - 1, 2 ** (bits - 1)
+    return values
+
+
+def ask(con: duckdb.DuckDBPyConnection, expression: str, *columns: Numbers) -> list[str]:
+    """The expression for each row of columns a, b, c, d."""
+    con.register("given", pa.table(dict(zip("abcd", columns, strict=False))))
+    return [row for (row,) in con.execute(f"SELECT {expression} FROM given").fetchall()]
 
 
 def test_mix64_is_splitmix64() -> None:
@@ -40,42 +48,43 @@ def test_mix64_is_splitmix64() -> None:
     assert mix64(states).tolist() == expected
 
 
-@settings(deadline=None, max_examples=60)
-@given(value=st.integers(0, 2**64 - 1))
-def test_mix_is_equal_in_sql(con: duckdb.DuckDBPyConnection, value: int) -> None:
-    row = con.execute("SELECT span_mix(?::UBIGINT)", [value]).fetchone()
-    assert row == (int(mix64(np.uint64(value))[0]),)
+def test_mix_is_equal_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    values = np.random.default_rng(0).integers(0, 2**64, ROWS, dtype=np.uint64)
+    values[:3] = 0, 1, 2**64 - 1
+    con.register("whole", pa.table({"a": values}))
+    told = con.execute("SELECT span_mix(a) FROM whole").fetchall()
+    assert [row for (row,) in told] == mix64(values).tolist()
 
 
-@settings(deadline=None, max_examples=60)
-@given(writer=st.integers(0, 2**20), seq=st.integers(0, 2**40 - 1))
-def test_event_ids_are_equal_in_sql(con: duckdb.DuckDBPyConnection, writer: int, seq: int) -> None:
-    ids = SpanIds(UID)
-    assert ask(con, "event_span_id(a, b)", writer, seq) == hex64(ids.event(writer, seq))[0]
+def test_event_ids_are_equal_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    columns = numbers(20, 1), numbers(40, 2)
+    assert ask(con, "event_span_id(a, b)", *columns) == hex64(SpanIds(UID).event(*columns))
 
 
-@settings(deadline=None, max_examples=60)
-@given(process=numbers, other=numbers)
-def test_request_and_forward_ids_are_equal_in_sql(
-    con: duckdb.DuckDBPyConnection, process: int, other: int
-) -> None:
-    ids, pair = SpanIds(UID), (process, other)
-    assert ask(con, "request_span_id(a, b)", *pair) == hex64(ids.request(*pair))[0]
-    assert ask(con, "forward_span_id(a, b)", *pair) == hex64(ids.forward(*pair))[0]
-    trace = "span_trace_id(a, {}, {}, NULL)"
-    assert [ask(con, trace.format("b", "NULL"), *pair)] == ids.request_trace(*pair)
-    assert [ask(con, trace.format("b", "7"), *pair)] == ids.request_trace(*pair)
-    assert [ask(con, trace.format("NULL", "b"), *pair)] == ids.forward_trace(*pair)
-    assert [ask(con, trace.format("NULL", "NULL"), process)] == ids.engine_trace(process)
+def test_request_and_forward_ids_are_equal_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    ids, columns = SpanIds(UID), (numbers(31, 3), numbers(31, 4))
+    assert ask(con, "request_span_id(a, b)", *columns) == hex64(ids.request(*columns))
+    assert ask(con, "forward_span_id(a, b)", *columns) == hex64(ids.forward(*columns))
 
 
-@settings(deadline=None, max_examples=60)
-@given(lease=st.tuples(numbers, numbers, numbers, numbers))
-def test_lease_ids_are_equal_in_sql(
-    con: duckdb.DuckDBPyConnection, lease: tuple[int, int, int, int]
-) -> None:
-    expected = hex64(SpanIds(UID).lease(*lease))
-    assert [ask(con, "lease_span_id(a, b, c, d)", *lease)] == expected
+def test_lease_ids_are_equal_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    columns = numbers(31, 5), numbers(31, 6), numbers(31, 7), numbers(31, 8)
+    assert ask(con, "lease_span_id(a, b, c, d)", *columns) == hex64(SpanIds(UID).lease(*columns))
+
+
+def test_trace_ids_are_equal_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    ids, columns = SpanIds(UID), (numbers(31, 9), numbers(31, 10))
+    told = [
+        ask(con, f"span_trace_id(a, {request}, {forward}, NULL)", *columns)
+        for request, forward in (("b", "NULL"), ("b", "7"), ("NULL", "b"), ("NULL", "NULL"))
+    ]
+    of_request = ids.request_trace(*columns)
+    assert told == [
+        of_request,
+        of_request,
+        ids.forward_trace(*columns),
+        ids.engine_trace(columns[0]),
+    ]
 
 
 def test_arrays_give_the_ids_of_their_elements() -> None:
