@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .event import ENUMS, Op, columns, op_name
+from .event import ENUMS, Op, op_name
 from .expand import Events, is_absent, null
+from .layout import EVENT_COLUMNS
 
 SQL_TYPES = {"uint8": "UTINYINT", "int32": "INTEGER", "int64": "BIGINT"}
 
@@ -25,8 +26,8 @@ def enum_type(column: str) -> str:
 
 def events_table(events: Events) -> pa.Table:
     """Events as Arrow columns; codes become dictionaries of names, nulls become nulls."""
-    arrays = [_array(name, events[name], null(dtype)) for name, dtype, _ in columns()]
-    return pa.table(arrays, names=[name for name, _, _ in columns()])
+    arrays = [_array(name, events[name], null(dtype)) for name, dtype, _ in EVENT_COLUMNS]
+    return pa.table(arrays, names=[name for name, _, _ in EVENT_COLUMNS])
 
 
 def _array(name: str, values: np.ndarray[Any, Any], absent: int) -> pa.Array:
@@ -52,10 +53,10 @@ def enum_ddl() -> list[str]:
 
 def events_ddl() -> list[str]:
     """Statements that make the `events` table, with its column comments."""
-    types = {n: enum_type(n) if n in ENUMS else SQL_TYPES[d.name] for n, d, _ in columns()}
+    types = {n: enum_type(n) if n in ENUMS else SQL_TYPES[d.name] for n, d, _ in EVENT_COLUMNS}
     body = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
     comments = [
         f"COMMENT ON COLUMN events.\"{name}\" IS '{meaning.replace(chr(39), chr(39) * 2)}'"
-        for name, _, meaning in columns()
+        for name, _, meaning in EVENT_COLUMNS
     ]
     return [f"CREATE TABLE events ({body})", *comments]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import layout
-from .event import Source, columns
+from .event import Source
 from .layout import Fact
 from .segment import Headers, Offsets, Records
 
@@ -36,7 +36,7 @@ def null(dtype: np.dtype[Any]) -> int:
 
 def empty(count: int) -> Events:
     """Events of which nothing is known. The columns take no memory and can't be written."""
-    return {name: absent(dtype, count) for name, dtype, _ in columns()}
+    return {name: absent(dtype, count) for name, dtype, _ in layout.EVENT_COLUMNS}
 
 
 def absent(dtype: np.dtype[Any], count: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import mmap
 import os
 import struct
@@ -99,7 +100,7 @@ class Roller:
         self._ready: deque[Segment] = deque()
         self._full: deque[Segment] = deque()
         self._wanted = READY_MIN
-        self._number = 0
+        self._numbers = itertools.count()
         self._taken_s = 0.0
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._thread = Thread(target=self._run, name="slotscope-roller", daemon=True)
@@ -127,6 +128,17 @@ class Roller:
         self._calls.put(True)
         return segment
 
+    def first(self) -> Segment | None:
+        """The same for a thread's first word, which may wait for the disk: threads that start
+        together would else find the shelf empty."""
+        segment = self.take()
+        if segment is None:
+            try:
+                segment = self._make()
+            except OSError as error:
+                self._report(f"no segment could be made in {self._directory}: {error}")
+        return segment
+
     def retire(self, full: Segment) -> None:
         """Unmap a segment soon, off the caller's thread."""
         self._full.append(full)
@@ -141,9 +153,10 @@ class Roller:
             segment.path.unlink(missing_ok=True)
 
     def _add(self) -> None:
-        segment = prepare(self._directory, self._process, self._number)
-        self._number += 1
-        self._ready.append(segment)
+        self._ready.append(self._make())
+
+    def _make(self) -> Segment:
+        return prepare(self._directory, self._process, next(self._numbers))
 
     def _run(self) -> None:
         fine = True

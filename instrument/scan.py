@@ -197,10 +197,15 @@ class Scan:
             )
 
     def _in_order(self) -> list[_Cursor]:
-        """Cursors of used segments. Segments are numbered as they are taken, so each writer's come
-        in the order they were written, and those of different writers nearly so."""
-        used = [c for c in self._cursors.values() if c.file.writer is not None]
-        return sorted(used, key=lambda c: (c.file.process, c.file.number))
+        """Cursors of used segments, each writer's in the order they were written, and those of
+        different writers nearly in the order they were begun, which is that of their numbers."""
+        used = [(c, c.file.writer) for c in self._cursors.values() if c.file.writer is not None]
+        used.sort(key=lambda u: (u[1], u[0].file.ordinal))
+        keys: list[tuple[int, int]] = []
+        for i, (cursor, writer) in enumerate(used):
+            before = keys[-1][1] if i and used[i - 1][1] == writer else -1
+            keys.append((cursor.file.process, max(cursor.file.number, before)))
+        return [used[i][0] for i in sorted(range(len(used)), key=lambda i: (keys[i], i))]
 
     def _advance(self, cursor: _Cursor, batch: Batch, parts: list[Events]) -> int:
         """Read what a segment has; the number of its events."""

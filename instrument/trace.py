@@ -44,6 +44,7 @@ class Trace:
     ) -> None:
         self.directory = directory
         self._scan = Scan(directory)
+        self._spans = False
         self._con = store.connect(":memory:")
         try:
             self._scan.look()
@@ -87,6 +88,8 @@ class Trace:
         Raises:
             QueryError: it is not one statement, it fails, or it exceeds the time or memory limit.
         """
+        if "span" in query.lower():
+            self.define_spans()
         con = self._con.cursor()
         try:
             count = len(con.extract_statements(query))
@@ -99,6 +102,14 @@ class Trace:
             raise QueryError(str(error)) from error
         finally:
             con.close()  # Rolls back.
+
+    def define_spans(self) -> None:
+        """Make the `spans` view, as `sql` does for a query that names it. It takes half a second,
+        so a trace is opened without it."""
+        if not self._spans:
+            ((uid,),) = self._con.execute("SELECT trace_uid FROM meta").fetchall()
+            spans.install(self._con, uid)
+            self._spans = True
 
     def history(self, slot: int, pool: int = 0) -> pa.Table:
         """All that happened to a slot, in the order in which it took effect."""
@@ -170,8 +181,6 @@ class Trace:
         for folder in ("views", "macros"):
             for statement in schema.statements(folder).values():
                 con.execute(statement)
-        ((uid,),) = con.execute("SELECT trace_uid FROM meta").fetchall()
-        spans.install(con, uid)
 
     def _lock(self, time_limit_s: float, memory_limit: str) -> None:
         """From here on, SQL reaches nothing but what is attached, and can't change that."""
