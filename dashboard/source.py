@@ -29,8 +29,8 @@ class Watch:
     def _read(self) -> None:
         begin = time.monotonic()
         self._trace = slotscope.open(self.directory)
+        self._was_live = self._trace.live
         self._report: check.Report | None = None
-        self.version = getattr(self, "version", 0) + 1
         self.read_s = time.monotonic() - begin
         self.read_at = time.monotonic()
 
@@ -38,7 +38,9 @@ class Watch:
         """Read the trace again if there may be more of it and the last reading is old enough."""
         with self._lock:
             rested = time.monotonic() - self.read_at
-            if rested < max(1.0, REST * self.read_s) or not self._trace.grown():
+            if rested < max(1.0, REST * self.read_s):
+                return
+            if not self._trace.grown() and self._trace.live == self._was_live:
                 return
             old = self._trace
             self._read()

@@ -107,7 +107,8 @@ def _picture(watch: Watch, finding: Finding, axis: Axis) -> None:
     ).to_pylist()
     if not rows:
         return
-    st.altair_chart(picture.picture(rows, finding.slot), key="picture", alt=finding.because)
+    with st.container(key="picture"):
+        st.altair_chart(picture.picture(rows, finding.slot), alt=finding.because)
     st.caption(
         f"Slot {finding.slot}, turn by turn. **Bar**: its owner. **Dashed**: writes in flight. "
         "**Line**: the depth that the state has. **Diamonds**: the depth claimed for it. "
