@@ -13,6 +13,7 @@ from .cache import Cache
 from .checkpoints import BY_NAME
 from .config import ConfigError, EngineConfig
 from .decode import Decode
+from .folder import model_folder
 from .grids import Grids
 from .memory import Memory
 from .models.base import Model
@@ -52,7 +53,7 @@ def assemble(config: EngineConfig) -> Parts:
     """Load the model, take its memory, and wire the loop. ConfigError where they don't fit."""
     patches = Patches.without(config.without_patch)
     device, dtype = torch.device(config.device), getattr(torch, config.dtype)
-    model = load(config.model_path, dtype=dtype, device=device)
+    model = load(model_folder(config.model_path), dtype=dtype, device=device)
     width = config.context_length + 4 * (config.draft_tokens + 1)
     rows = Rows(config.max_running_requests, width, device)
     memory = _memory(config, model, device, dtype)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import fields
 from itertools import count
 
@@ -59,34 +61,44 @@ class Engine:
 
     def submit(self, request: Request) -> None:
         """Queue a request, from any thread. RequestError if it can't be served as asked."""
-        if self._failure:
-            raise EngineError(f"the engine died of {self._failure!r}; restart it.")
+        self._check_alive()
         self._check(request)
         request.number = probe.request(
             request.request_id, client_id=request.client_id, trace_parent=request.trace_parent
         )
-        self._ask(lambda: self._begin(request))
+        self._live[request.request_id] = request
+        self._ask(lambda: self.scheduler.add(request))
 
     def abort(self, request_id: str) -> None:
         """End a request early, from any thread. Nothing happens if it has ended."""
-        self._ask(lambda: self.scheduler.abort(request_id))
+        self._ask(lambda: self.scheduler.end(request_id, "abort"))
+
+    def finish(self, request_id: str) -> None:
+        """End a request whose asker has all that it wants, as a stop token would: what it
+        computed may be reused. From any thread; nothing happens if it has ended."""
+        self._ask(lambda: self.scheduler.end(request_id, "stop"))
 
     def flush_cache(self) -> bool:
-        """Drop every checkpoint and cached page; False, and nothing done, while requests run."""
-        done = threading.Event()
-        flushed: list[bool] = []
+        """Drop every checkpoint and cached page; False, and nothing done, while requests run.
+
+        Raises EngineError if the engine's thread has died.
+        """
+        flushed: Future[bool] = Future()
 
         def act() -> None:
-            if self.scheduler.idle:
+            idle = self.scheduler.idle
+            if idle:
                 self._cache.tree.clear()
-            flushed.append(self.scheduler.idle)
-            done.set()
+            flushed.set_result(idle)
 
         self._ask(act)
         if self._thread is None:
             self._drain_inbox()
-        done.wait()
-        return flushed[0]
+        while not flushed.done():
+            self._check_alive()
+            with suppress(TimeoutError):
+                return flushed.result(timeout=0.1)
+        return flushed.result()
 
     def generate(
         self,
@@ -107,6 +119,7 @@ class Engine:
             self.submit(request)
         while not all(request.finished for request in requests) or not self.scheduler.idle:
             self.turn()
+        self._forget_finished()
         return requests
 
     def turn(self) -> None:
@@ -149,9 +162,9 @@ class Engine:
         self._inbox.append(act)
         self._wake.set()
 
-    def _begin(self, request: Request) -> None:
-        self._live[request.request_id] = request
-        self.scheduler.add(request)
+    def _check_alive(self) -> None:
+        if self._failure:
+            raise EngineError(f"the engine died of {self._failure!r}; restart it.")
 
     def _drain_inbox(self) -> None:
         while self._inbox:
@@ -162,7 +175,7 @@ class Engine:
             while not self._stopping:
                 self.turn()
                 if self.scheduler.idle and not self._inbox:
-                    self._live.clear()
+                    self._forget_finished()
                     self._wake.wait()
                     self._wake.clear()
         except BaseException as failure:
@@ -171,8 +184,13 @@ class Engine:
         finally:
             self._abort_all()
 
+    def _forget_finished(self) -> None:
+        for request_id, request in list(self._live.items()):
+            if request.finished:
+                del self._live[request_id]
+
     def _abort_all(self) -> None:
-        for request in self._live.values():
+        for request in list(self._live.values()):
             if not request.finished:
                 request.finish_reason = "abort"
                 request.sink(Delta((), (), "abort"))

@@ -12,7 +12,7 @@ from .decode import Decode
 from .grids import Grids
 from .prefill import Prefill
 from .request import Delta
-from .running import Running
+from .running import Plan, Running
 from .telling import retired
 
 
@@ -51,11 +51,14 @@ class Retire:
         for at, item in enumerate(flight.batch.items):
             act(item, before[at], tokens[at][: accept[at]], logprobs[at][: accept[at]])
 
-    def abort(self, running: Running) -> None:
-        """End a request whose answer nobody wants. What it computed is not cached."""
-        running.request.finish_reason = "abort"
-        self._end(running, Outcome.ABORTED)
-        running.request.sink(Delta((), (), "abort"))
+    def end(self, running: Running, reason: str) -> None:
+        """End a request from outside, between two turns. Forwards that name it may be in flight.
+
+        Only a "stop" leaves its checkpoint to the tree.
+        """
+        running.request.finish_reason = reason
+        self._end(running, finished=reason == "stop")
+        running.request.sink(Delta((), (), reason))
 
     def _prefilled(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running = item.running
@@ -64,7 +67,7 @@ class Retire:
         if not item.last:
             return
         if self._hand_out(running, tokens, logprobs):
-            self._finish(running, item, None)
+            self._end(running, plan=item.plan)
         else:
             self._strategy.publish_prefill(running)
 
@@ -73,7 +76,7 @@ class Retire:
         if running.request.finished:
             return
         if self._hand_out(running, tokens, logprobs):
-            self._finish(running, item, None)
+            self._end(running, plan=item.plan)
         elif item.plan:
             self._strategy.decoded(running, item.plan)
 
@@ -90,7 +93,7 @@ class Retire:
         self.accepted += accept
         crossed = self._grids.crossed(before, before + accept)
         if self._hand_out(running, tokens, logprobs):
-            self._finish(running, item, crossed)
+            self._end(running, plan=item.plan, crossed=crossed)
         else:
             self._strategy.verified(running, item.plan, crossed)
 
@@ -113,26 +116,25 @@ class Retire:
         request.sink(Delta(tuple(tokens[:taken]), tuple(logprobs[:taken]), request.finish_reason))
         return request.finished
 
-    def _finish(self, running: Running, item: Item, crossed: int | None) -> None:
-        """A request ended well: the tree may have its best checkpoint."""
-        self._end(running, Outcome.FINISHED, item, crossed)
-
     def _end(
         self,
         running: Running,
-        outcome: Outcome,
-        item: Item | None = None,
+        *,
+        finished: bool = True,
+        plan: Plan | None = None,
         crossed: int | None = None,
     ) -> None:
+        """A request is over. If it ended well, the tree may have its best checkpoint; `plan` and
+        `crossed` are of the step that ended it."""
         probe.emit(
             Op.REQUEST_END,
             request=running.request.number,
             row=running.row,
             depth=running.length,
-            outcome=outcome,
+            outcome=Outcome.FINISHED if finished else Outcome.ABORTED,
         )
-        if item is not None:
-            self._strategy.finish(running, item.plan, crossed)
+        if finished:
+            self._strategy.finish(running, plan, crossed)
         self._strategy.close(running)
         self._cache.release(running)
         self._prefill.forget(running)

@@ -52,16 +52,18 @@ class Scheduler:
         """Put a request into the queue."""
         self.prefill.waiting.append(request)
 
-    def abort(self, request_id: str) -> None:
-        """End a request wherever it stands. Unknown ids are ignored: it may have just finished."""
+    def end(self, request_id: str, reason: str) -> None:
+        """End a request wherever it stands: "abort", or "stop" if its answer is complete.
+
+        Unknown ids are ignored: it may have just finished.
+        """
         if waiting := self.prefill.drop(request_id):
-            waiting.finish_reason = "abort"
-            waiting.sink(Delta((), (), "abort"))
+            waiting.finish_reason = reason
+            waiting.sink(Delta((), (), reason))
             return
-        candidates = [*self.decode.running, *self.prefill.partial]
-        for running in candidates:
+        for running in (*self.decode.running, *self.prefill.partial):
             if running.request.request_id == request_id:
-                self.retire.abort(running)
+                self.retire.end(running, reason)
                 return
 
     def step(self) -> None:

@@ -47,6 +47,12 @@ class Engine(Protocol):
     def abort(self, request_id: str) -> None:
         """End a request early, from any thread. Nothing happens if it has ended."""
 
+    def finish(self, request_id: str) -> None:
+        """End a request whose answer is complete, as a stop token would; from any thread.
+
+        Nothing happens if it has ended.
+        """
+
     def flush_cache(self) -> bool:
         """Drop every checkpoint and cached page; False, and nothing done, while requests run.
 

@@ -59,7 +59,7 @@ class Call:
                 continue
             if piece.finish is not None:
                 if delta.finish_reason is None:  # a stop string: the engine knows nothing of it
-                    self._engine.abort(generation.request.request_id)
+                    self._engine.finish(generation.request.request_id)
                 self._end(index)
             yield index, piece
 

@@ -55,7 +55,7 @@ def fit(model: Model, rows: Callable[[], Tensor], stop: Stop, say: Callable[[str
             with torch.no_grad():
                 hidden = model.model(batch[:, :-2])
             loss = torch.stack(draft_losses(model, hidden, batch)).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.mtp.parameters(), 1.0)
         tuned.step()
         model.zero_grad(set_to_none=True)

@@ -208,7 +208,7 @@ class Mixture(nn.Module):
         # The Switch Transformer's balance loss: share of tokens times mean probability, summed.
         self.balance = likely.shape[-1] * (mask.mean(0) * likely.mean(0)).sum() / self.top
         shared = self.shared_expert_gate(flat).sigmoid() * self.shared_expert(flat)
-        return (self.experts(flat, weights) + shared).view(x.shape)
+        return (self.experts(flat, weights) + shared).view(x.shape)  # type: ignore[no-any-return]
 
 
 class Layer(nn.Module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -56,7 +58,7 @@ class Draft(nn.Module):
             One [B, T, D] a step. Row p of step s started at p - s + 1 and predicts token p + 2;
             the first s - 1 rows started before the sequence and mean nothing.
         """
-        layer = self.layers[0]
+        layer = cast(Layer, self.layers[0])
         attention = layer.self_attn
         out: list[Tensor] = []
         keys: list[Tensor] = []

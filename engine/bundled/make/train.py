@@ -87,7 +87,7 @@ def fit(
             trunk, drafts = losses(model, rows)
             loss = trunk + recipe.draft_weight * torch.stack(drafts).sum()
             loss = loss + recipe.balance_weight * model.balance()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         tuned.step()
         tuned.zero_grad(set_to_none=True)

@@ -25,6 +25,7 @@ class Parrot:
         self.config = EngineConfig(model_path=Path("parrot"), served_model_name="polly")
         self.asked: list[Request] = []
         self.aborted: list[str] = []
+        self.complete: list[str] = []
         self.flushed = 0
         self._width = width
         self._logprob = logprob
@@ -63,6 +64,14 @@ class Parrot:
         """End it early."""
         with self._turn:
             self.aborted.append(request_id)
+            if request_id in self._open:
+                self._stop_now.add(request_id)
+                self._turn.notify_all()
+
+    def finish(self, request_id: str) -> None:
+        """End it early: its answer is complete."""
+        with self._turn:
+            self.complete.append(request_id)
             if request_id in self._open:
                 self._stop_now.add(request_id)
                 self._turn.notify_all()

@@ -88,7 +88,8 @@ def test_a_stop_string_is_cut_and_ends_the_request_in_the_engine(
     assert reply["meta_info"]["finish_reason"] == {"type": "stop", "matched": ". t"}
     assert reply["meta_info"]["completion_tokens"] == 6
     parrot.wait_until_idle()
-    assert parrot.aborted == [parrot.asked[0].request_id]
+    assert parrot.complete == [parrot.asked[0].request_id]
+    assert parrot.aborted == []
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 16])
