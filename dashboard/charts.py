@@ -17,6 +17,7 @@ MARGIN = 52  # pixels left of the lanes, so that the strip above lies on the sam
 TREE = "tree"
 WRITE_OFFSET = 10  # pixels below the middle of a lane, where its writes in flight are drawn
 
+CROWD = 150  # marks of a layer beyond which they are drawn smaller and plainer
 OWNERS_MAX = 9  # owners that a legend can tell apart; beyond, the tooltips do
 
 TITLES = {"time": "seconds since the trace began", "order": "position in the process's order"}
@@ -106,17 +107,37 @@ def _held(rows: Rows, x: alt.X, y: alt.Y, colour: alt.Color, pick: alt.Parameter
     )
 
 
+def _names(rows: Rows, x: alt.X, y: alt.Y, window: float) -> alt.Chart:
+    """The owner's name in bars that have room for it."""
+    roomy = [
+        row
+        for row in rows
+        if row["request_id"] and row["role"] == "live" and row["x2"] - row["x"] > window / 10
+    ]
+    return (
+        alt.Chart(alt.Data(values=roomy))
+        .mark_text(align="left", dx=6, limit=100, fontSize=10.5, color="white")
+        .encode(x=x, y=y, text="owner:N")
+    )
+
+
 def _flights(rows: Rows, x: alt.X, y: alt.Y, scale: alt.Scale) -> alt.Chart:
+    """Dashed outlines; thin lines where there are so many that dashes would be noise."""
+    owner = {"shorthand": "owner:N", "scale": scale, "legend": None}
+    if len(rows) > CROWD:
+        bar = {"height": 2.5, "opacity": 0.8}
+        colour = {"color": alt.Color(**owner)}
+    else:
+        bar = {"height": 4, "filled": False, "strokeWidth": 1.2, "strokeDash": [3, 1.5]}
+        colour = {"stroke": alt.Stroke(**owner)}
     return (
         alt.Chart(alt.Data(values=rows))
-        .mark_bar(
-            yOffset=WRITE_OFFSET, height=4, filled=False, strokeWidth=1.2, strokeDash=[3, 1.5]
-        )
+        .mark_bar(yOffset=WRITE_OFFSET, **bar)
         .encode(
             x=x,
             x2="x2:Q",
             y=y,
-            stroke=alt.Stroke("owner:N", scale=scale, legend=None),
+            **colour,
             tooltip=[
                 alt.Tooltip("slot:Q"),
                 alt.Tooltip("forward:Q"),
@@ -140,15 +161,18 @@ def _marks(rows: Rows, x: alt.X, y: alt.Y) -> alt.Chart:
         legend=alt.Legend(
             title="act",
             orient="top",
-            symbolFillColor="white",
-            symbolStrokeColor=palette.INK,
             offset=4,
         ),
     )
     return (
         alt.Chart(alt.Data(values=rows))
         .mark_point(
-            size=52, filled=True, fill="white", stroke="#1d2430", strokeWidth=1.3, opacity=1
+            size=52 if len(rows) <= CROWD else 20,
+            filled=True,
+            fill="white",
+            stroke="#333b48",
+            strokeWidth=1.3,
+            opacity=1,
         )
         .encode(
             x=x,
@@ -209,7 +233,12 @@ def life_lines(
     scale, legend = _owner_scale(held, flights)
     colour = alt.Color("owner:N", scale=scale, legend=legend)
     pick = alt.selection_point(name="slot", fields=["pool", "slot"], on="click")
-    layers = [_held(held, x, y, colour, pick), _flights(flights, x, y, scale), _marks(acts, x, y)]
+    layers = [
+        _held(held, x, y, colour, pick),
+        _names(held, x, y, high - low),
+        _flights(flights, x, y, scale),
+        _marks(acts, x, y),
+    ]
     if contradictions:
         layers.append(_contradictions(_named(contradictions), x, y))
     return alt.layer(*layers).properties(height=len(lanes) * LANE + FRAME)

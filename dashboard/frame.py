@@ -13,10 +13,15 @@ from .source import Watch
 STYLE = Path(__file__).with_name("style.css")
 ICON = Path(__file__).with_name("icon.svg")
 
-FIRST = ("engine", "model", "strategy", "speculative_algorithm")
-"""Notes that the header shows, in this order; the others follow in a popover."""
+FIRST = {
+    "engine": "engine.name",
+    "model": "engine.model_path",
+    "strategy": "engine.mamba_radix_cache_strategy",
+    "speculation": "engine.speculative_algorithm",
+}
+"""Notes that the header shows, by what it calls them; all of them are in a popover."""
 
-PATCHES = "without_patch"
+PATCHES = "engine.without_patch"
 """The note that names the patches that are off."""
 
 STATES: dict[str, tuple[str, str, Any]] = {
@@ -48,17 +53,16 @@ def _facts(watch: Watch, process: dict[str, Any]) -> None:
     """What the process says of itself, and how much it has said."""
     notes = queries.notes(watch, process["process"])
     widgets.fact("process", f"pid {process['pid']}")
-    for key in FIRST:
+    for label, key in FIRST.items():
         if notes.get(key):
-            widgets.fact(key.replace("_", " "), notes[key])
+            widgets.fact(label, notes[key].rpartition("/")[2])
     widgets.fact("patches off", notes.get(PATCHES) or "none")
     for count in ("events", "slots", "requests"):
         widgets.fact(count, f"{process[count]:,}")
-    others = {key: value for key, value in notes.items() if key not in (*FIRST, PATCHES)}
-    if others:
-        with st.popover("more", icon=":material/info:", type="tertiary"):
-            for key, value in sorted(others.items()):
-                widgets.fact(key, value)
+    if notes:
+        with st.popover("all settings", icon=":material/tune:", type="tertiary", width="content"):
+            rows = [{"setting": key, "value": value} for key, value in notes.items()]
+            st.dataframe(rows, hide_index=True, width=520, key="settings")
 
 
 def _controls(watch: Watch) -> None:
@@ -79,15 +83,16 @@ def _controls(watch: Watch) -> None:
 
 
 def header(watch: Watch) -> None:
-    """The trace, its process and settings. What refreshes itself is kept apart from the controls,
-    since a control inside would refresh nothing but the header."""
+    """The trace, its process and settings.
 
-    def body() -> None:
+    What refreshes itself is kept apart from the controls: one inside would refresh only the header.
+    """
+
+    def facts() -> None:
         watch.refresh()
-        _identity(watch)
         process = widgets.process_of(watch)
         if process is not None:
-            with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+            with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
                 _facts(watch, process)
 
     with st.container(key="header"):
@@ -95,7 +100,8 @@ def header(watch: Watch) -> None:
         with right:
             _controls(watch)
         with left:
-            widgets.refreshing(body)
+            widgets.refreshing(lambda: _identity(watch))
+        widgets.refreshing(facts)
 
 
 def other_trace(directory: Path) -> None:

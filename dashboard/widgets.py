@@ -21,12 +21,12 @@ REFRESH_S = 2
 
 HELP = {name: meaning for name, _, meaning in columns()} | {
     "event": "name of the event: its writer and its number there",
-    "x": "where it takes effect on the axis",
+    "x": "when it takes effect, in seconds since the first event",
     "request_id": "request, as the server names it",
 }
 """What a column of a table means, told where the event is defined."""
 
-LABELS = {"x": "at", "request_id": "request", "generation": "lease"}
+LABELS = {"x": "time, s", "request_id": "request", "generation": "lease"}
 """Heads of columns that read better than their names in SQL."""
 
 
@@ -43,7 +43,7 @@ def fact(label: str, value: object) -> None:
         st.text(str(value))
 
 
-def events_table(table: pa.Table, *, key: str, height: int | None = None) -> None:
+def events_table(table: pa.Table, *, key: str) -> None:
     """Events with the meaning of each column on its head; columns without a value are left out."""
     shown = [name for name in table.column_names if table[name].null_count < table.num_rows]
     config: dict[str, Any] = {
@@ -58,7 +58,6 @@ def events_table(table: pa.Table, *, key: str, height: int | None = None) -> Non
         hide_index=True,
         placeholder="",
         column_config=config,
-        height=height or "auto",
     )
 
 

@@ -42,7 +42,8 @@ def _summary(findings: Sequence[Finding]) -> str:
     counts = Counter(f"{finding.detector} {finding.name}" for finding in findings)
     told = ", ".join(f"{name} × {count}" for name, count in counts.most_common())
     folded = sum(len(finding.also) for finding in findings)
-    tail = f", and {_count(folded, 'consequence')} folded under it" if folded else ""
+    under = "it" if len(findings) == 1 else "them"
+    tail = f", and {_count(folded, 'consequence')} folded under {under}" if folded else ""
     return f"### {_count(len(findings), 'contradiction')}: {told}{tail}"
 
 

@@ -162,6 +162,8 @@ def _history(watch: Watch, window: Axis, chosen: Filter) -> None:
             f"Slot {slot} has no event in this window", "Show the whole axis, or clear the filters."
         )
         return
+    if window.unit == "order":
+        events = events.drop_columns("x")  # It is the position, which stands there already.
     widgets.events_table(events, key="history")
 
 

@@ -3,8 +3,21 @@
 -- Acts on the slot, and the launch and result of each forward that writes to it, numbered by `turn`.
 -- Only turns within $reach of a witness stay; turns are then counted anew, so that the picture shows
 -- order and not time. `depth` is the depth of the state after the act, carried forward.
-WITH own AS (
-    SELECT * FROM acts WHERE pool = $pool AND (slot = $slot OR src_slot = $slot)
+-- The leases that the witness names are told; all of them where it names none.
+WITH lease AS (
+    SELECT DISTINCT generation
+    FROM acts
+    WHERE list_contains($events, event)
+      AND pool = $pool
+      AND slot = $slot
+),
+own AS (
+    SELECT *
+    FROM acts
+    WHERE pool = $pool
+      AND (slot = $slot OR src_slot = $slot)
+      AND (NOT EXISTS (FROM lease)
+           OR CASE WHEN slot = $slot THEN generation ELSE src_generation END IN (FROM lease))
 ),
 flight AS (
     SELECT DISTINCT forward FROM own WHERE forward IS NOT NULL

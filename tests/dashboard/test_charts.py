@@ -16,8 +16,8 @@ def test_life_lines_are_a_valid_chart_of_all_layers(trace: Trace) -> None:
         marks=queries.marks(trace, axis, Filter(), slots).to_pylist(),
         contradictions=[{"slot": 6, "x": 60.0, "detector": "D1", "because": "however"}],
     ).to_dict()  # fmt: skip
-    assert len(spec["layer"]) == 4
-    assert palette.CONTRADICTION in str(spec["layer"][3])
+    assert len(spec["layer"]) == 5
+    assert palette.CONTRADICTION in str(spec["layer"][4])
 
 
 def test_a_request_has_one_colour_and_never_that_of_a_contradiction() -> None:

@@ -138,7 +138,9 @@ def test_density_counts_every_act_on_a_slot_once(trace: Trace) -> None:
 
 def test_notes_and_freshness_tell_of_the_process(trace: Trace) -> None:
     process = queries.processes(trace).to_pylist()[0]
-    assert queries.notes(trace, process["process"])["without_patch"] == "prefill-donation-guard"
+    assert (
+        queries.notes(trace, process["process"])["engine.without_patch"] == "prefill-donation-guard"
+    )
     fresh = queries.freshness(trace)
     assert fresh["state"] == "stopped"
     assert fresh["until"] is not None

@@ -156,11 +156,11 @@ def write(directory: Path, *, aliased: bool, name: str = "chat-repeat") -> None:
     probe.start(directory, collector=False)
     try:
         for key, value in (
-            ("engine", "slotscope"),
-            ("model", "bundled"),
-            ("strategy", "extra_buffer_lazy"),
-            ("max_mamba_cache_size", 12),
-            ("without_patch", "prefill-donation-guard" if aliased else ""),
+            ("engine.name", "slotscope"),
+            ("engine.model_path", "bundled"),
+            ("engine.mamba_radix_cache_strategy", "extra_buffer_lazy"),
+            ("engine.max_mamba_cache_size", 12),
+            ("engine.without_patch", "prefill-donation-guard" if aliased else ""),
         ):
             probe.note(key, value)
         probe.hook("tests.dashboard.traces", HOOKS, live=True)
