@@ -16,7 +16,7 @@ class Story:
     detectors: frozenset[str]  # causes that this bug may have; any other is a false alarm
     prompts: int = 40
     prompt_tokens: int = 255
-    answer_tokens: int = 32
+    answer_tokens: int = 96
     clients: int = 3
 
 
