@@ -82,7 +82,7 @@ def ranked(findings: Iterable[Finding], detectors: Sequence[Detector]) -> tuple[
     """Causes, worst and earliest first, each with the findings that follow from it.
 
     A detector's header says what it explains: later findings of certain detectors on the same
-    lease, slot or request. A consequence of a consequence belongs to the first cause.
+    lease, slot or request. A consequence of a consequence belongs to the cause of both.
     """
     order = {detector.id: place for place, detector in enumerate(detectors)}
     in_time = sorted(findings, key=lambda f: (f.process, f.position, order[f.detector]))
@@ -96,24 +96,24 @@ def ranked(findings: Iterable[Finding], detectors: Sequence[Detector]) -> tuple[
 
 
 class _Causes:
-    """Remembers, for whatever findings may have in common, the first one that explains the rest."""
+    """Remembers, for whatever findings may have in common, the latest cause that explains more."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         self._explains = {detector.id: detector.explains for detector in detectors}
-        self._first: dict[tuple[str, Via, tuple[int, ...]], int] = {}
+        self._latest: dict[tuple[str, Via, tuple[int, ...]], int] = {}
 
     def root(self, place: int, finding: Finding) -> int:
         """The place of the finding's first cause; its own if nothing explains it."""
         keys = _in_common(finding)
         known = [
-            self._first[key]
+            self._latest[key]
             for via, thing in keys.items()
-            if (key := (finding.detector, via, thing)) in self._first
+            if (key := (finding.detector, via, thing)) in self._latest
         ]
         root = min(known, default=place)
         for other, via in self._explains[finding.detector]:
             if via in keys:
-                self._first.setdefault((other, via, keys[via]), root)
+                self._latest[other, via, keys[via]] = root
         return root
 
 

@@ -12,7 +12,7 @@
 -- example: r7+ r7+live3 r7+keep5 P1 1:3@0 1:3@0>255 1:5^192 V2 2:r7?5@255 /1 5!192n2 2:3@255+2 2:5^256
 -- false positives: none known. A write counts from its launch: a label is judged by what the device
 --   will hold, not by what the host had heard.
--- explains: D1 lease
+-- explains: D1 lease, D2 request
 WITH claim AS (
     SELECT *,
            CASE WHEN op IN ('donate', 'insert', 'match') AND label <> depth_was THEN 'label'

@@ -1,7 +1,30 @@
--- The events that can be judged: all but those in a stretch where records were lost.
+-- The events that can be judged, amended: all but those in a stretch where records were lost.
+--
+--   event   BIGINT   writer << 40 | seq
+CREATE OR REPLACE TEMP TABLE amendments AS
+SELECT writer, amends,
+       arg_max(request, seq) AS request, arg_max(slot, seq) AS slot,
+       arg_max(src_slot, seq) AS src_slot, arg_max(depth_before, seq) AS depth_before,
+       arg_max(depth, seq) AS depth, arg_max(label, seq) AS label, arg_max(step, seq) AS step,
+       arg_max(accept_len, seq) AS accept_len, arg_max(node, seq) AS node
+FROM events
+WHERE op = 'amend'
+GROUP BY writer, amends;
+
 CREATE OR REPLACE TEMP VIEW seen AS
-SELECT (writer::BIGINT << 40) | seq AS event, *
+SELECT (e.writer::BIGINT << 40) | e.seq AS event,
+       e.* REPLACE (
+           COALESCE(a.request, e.request) AS request,
+           COALESCE(a.slot, e.slot) AS slot,
+           COALESCE(a.src_slot, e.src_slot) AS src_slot,
+           COALESCE(a.depth_before, e.depth_before) AS depth_before,
+           COALESCE(a.depth, e.depth) AS depth,
+           COALESCE(a.label, e.label) AS label,
+           COALESCE(a.step, e.step) AS step,
+           COALESCE(a.accept_len, e.accept_len) AS accept_len,
+           COALESCE(a.node, e.node) AS node)
 FROM events e
+LEFT JOIN amendments a ON a.writer = e.writer AND a.amends = e.seq
 ANTI JOIN spots s
        ON s.process = e.process
       AND e.position BETWEEN s.first_lost AND s.last_lost

@@ -42,7 +42,8 @@ def finding_text(finding: Finding) -> str:
 
 def plain(text: str) -> str:
     """Text in which nothing is markup, on one line: ids and notes come from elsewhere."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
+    printable = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable)
 
 
 def _witness(events: Sequence[dict[str, Any]]) -> str:

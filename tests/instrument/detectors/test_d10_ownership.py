@@ -82,7 +82,7 @@ def test_a_slot_that_an_ended_request_leaves_behind() -> None:
 
 
 def test_a_free_may_wait_until_no_open_forward_names_the_slot() -> None:
-    """Forward 2 was launched before the request ended; 4 is the first launched after it was read."""
+    """Forward 2 was launched before the end, and 4 is the first launched after 2 was read."""
     line = SEATED + "D2 2:3@64>65 r7- D3 /2 {} D4 /3 {} D5"
     assert judge("D10", line.format("-3", "")).verdict == "clean"
     assert judge("D10", line.format("", "-3")).witness == [[1, 8, 11]]
