@@ -3,6 +3,6 @@
 CREATE OR REPLACE MACRO span_link(trace_id, span_id, reason) AS
     CASE WHEN span_id IS NOT NULL THEN
         {'trace_id': trace_id, 'span_id': span_id, 'trace_state': '',
-         'attributes': ('{' || span_attribute('slotscope.link', reason) || '}')::JSON,
+         'attributes': ('{' || span_word('slotscope.link', reason) || '}')::JSON,
          'dropped_attributes_count': 0::UINTEGER, 'flags': 256::UINTEGER}
     END;

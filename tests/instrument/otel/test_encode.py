@@ -22,7 +22,7 @@ from opentelemetry.trace import Status as SdkStatus
 from opentelemetry.trace.status import StatusCode
 
 from slotscope.instrument.otel import lines
-from slotscope.instrument.otel.encode import any_value, encode, requests
+from slotscope.instrument.otel.encode import encode, fill_value, requests
 from slotscope.instrument.otel.spans import read
 
 from .told import STORY, Asked, rows, story, tell
@@ -193,17 +193,21 @@ def test_a_request_is_no_larger_than_asked_for_and_holds_each_span_once() -> Non
     ],
 )
 def test_values_keep_their_type(value: Any, field: str) -> None:
-    assert any_value(value).WhichOneof("value") == field
-    assert getattr(any_value(value), field) == value
+    told = AnyValue()
+    fill_value(told, value)
+    assert told.WhichOneof("value") == field
+    assert getattr(told, field) == value
 
 
 def test_an_integer_beyond_64_bits_goes_as_text() -> None:
-    assert any_value(2**63).string_value == str(2**63)
+    told = AnyValue()
+    fill_value(told, 2**63)
+    assert told.string_value == str(2**63)
 
 
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(TypeError, match=r"json\.loads"):
-        any_value(b"bytes")
+        fill_value(AnyValue(), b"bytes")
 
 
 def test_json_lines_have_hexadecimal_ids_and_numbers_as_otlp_wants_them() -> None:

@@ -65,7 +65,9 @@ def tell(history: str = STORY, *requests: Asked) -> duckdb.DuckDBPyConnection:
 
 def rows(con: duckdb.DuckDBPyConnection, query: str = "FROM spans") -> list[dict[str, Any]]:
     """Rows of a query as dictionaries."""
-    return [row for batch in spans.read(con, query) for row in batch.to_pylist()]
+    answer = con.execute(query)
+    names = [name for name, *_ in answer.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
 
 
 @cache
