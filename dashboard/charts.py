@@ -123,10 +123,10 @@ def _names(rows: Rows, x: alt.X, y: alt.Y, window: float) -> alt.Chart:
 
 def _flights(rows: Rows, x: alt.X, y: alt.Y, scale: alt.Scale) -> alt.Chart:
     """Dashed outlines; thin lines where there are so many that dashes would be noise."""
-    owner = {"shorthand": "owner:N", "scale": scale, "legend": None}
+    owner: dict[str, Any] = {"shorthand": "owner:N", "scale": scale, "legend": None}
     if len(rows) > CROWD:
-        bar = {"height": 2.5, "opacity": 0.8}
-        colour = {"color": alt.Color(**owner)}
+        bar: dict[str, Any] = {"height": 2.5, "opacity": 0.8}
+        colour: dict[str, Any] = {"color": alt.Color(**owner)}
     else:
         bar = {"height": 4, "filled": False, "strokeWidth": 1.2, "strokeDash": [3, 1.5]}
         colour = {"stroke": alt.Stroke(**owner)}

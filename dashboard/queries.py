@@ -198,9 +198,9 @@ def history(
     )  # fmt: skip
 
 
-def requests(source: Source, axis: Axis) -> pa.Table:
-    """Requests that touched a slot: request_id, request, first_order, acts."""
-    return ask(source, "requests", **axis.values())
+def requests(source: Source, axis: Axis, *, limit: int) -> pa.Table:
+    """The latest requests that touched a slot, latest first: request_id, request, acts, ..."""
+    return ask(source, "requests", **axis.values(), limit=limit)
 
 
 def witness(source: Source, axis: Axis, events: tuple[int, ...]) -> pa.Table:

@@ -9,7 +9,8 @@ from threading import RLock
 import pyarrow as pa
 
 import slotscope
-from slotscope.instrument import check
+from slotscope.instrument.check import run
+from slotscope.instrument.report import Report
 
 REST = 4
 """A growing trace is read again after it rested this many times as long as the last read took."""
@@ -30,7 +31,7 @@ class Watch:
         begin = time.monotonic()
         self._trace = slotscope.open(self.directory)
         self._was_live = self._trace.live
-        self._report: check.Report | None = None
+        self._report: Report | None = None
         self.read_s = time.monotonic() - begin
         self.read_at = time.monotonic()
 
@@ -51,9 +52,9 @@ class Watch:
         with self._lock:
             return self._trace.sql(query)
 
-    def report(self) -> check.Report:
+    def report(self) -> Report:
         """Verdicts and findings of the trace as it was last read."""
         with self._lock:
             if self._report is None:
-                self._report = check.run(self._trace)
+                self._report = run(self._trace)
             return self._report

@@ -15,6 +15,9 @@ LANES_MAX = 24
 HISTORY_MAX = 500
 CONTRADICTIONS_MAX = 500
 BINS = 240
+REQUESTS_MAX = 500
+"""Requests that the filter offers, the latest ones; the id of any other can be typed."""
+
 ROLES = [role.name.lower() for role in ENUMS["role"]]
 OPS = [op_name(op) for op in Op if op is not Op.AMEND and not op.name.startswith(("REQ", "FORW"))]
 
@@ -41,10 +44,10 @@ def _controls(watch: Watch, process: dict[str, Any]) -> tuple[Axis, Axis, Filter
         typed = st.text_input(
             "Slots", key="slots", bind="query-params", placeholder="all, or 3, 7-9", width=150
         )
-        names = queries.requests(watch, axis)["request_id"].to_pylist()
+        names = queries.requests(watch, axis, limit=REQUESTS_MAX)["request_id"].to_pylist()
         request = st.selectbox(
-            "Request", names, index=None, key="request", bind="query-params",
-            placeholder="all", width=220,
+            "Request", names, index=None, accept_new_options=True, key="request",
+            bind="query-params", placeholder="all", width=220,
         )  # fmt: skip
         role = st.selectbox(
             "Role", ROLES, index=None, key="role", bind="query-params", placeholder="all",

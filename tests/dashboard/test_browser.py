@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Request, expect, sync_playwright
+from playwright.sync_api import BrowserContext, FloatRect, Page, Request, expect, sync_playwright
 
 from slotscope.instrument import probe
 from tests.dashboard import traces
@@ -91,13 +91,13 @@ def settle(page: Page) -> None:
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def drawn(page: Page, key: str) -> dict[str, float]:
+def drawn(page: Page, key: str) -> FloatRect:
     """The box of the chart with this key, once it is drawn."""
     canvas = page.locator(f".st-key-{key} .marks").first
     canvas.wait_for()
     box = canvas.bounding_box()
     assert box is not None
-    return dict(box)
+    return box
 
 
 def test_the_findings_page_shows_the_argument(address: str, page: Page, tmp_path: Path) -> None:

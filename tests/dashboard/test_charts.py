@@ -10,11 +10,11 @@ def test_life_lines_are_a_valid_chart_of_all_layers(trace: Trace) -> None:
     axis = whole(trace)
     slots = tuple(range(1, 10))
     spec = charts.life_lines(
-        slots, "order", axis.low, axis.high,
+        [str(slot) for slot in slots], "order", axis.low, axis.high,
         ownership=queries.ownership(trace, axis, Filter(), slots).to_pylist(),
         writes=queries.writes(trace, axis, Filter(), slots).to_pylist(),
         marks=queries.marks(trace, axis, Filter(), slots).to_pylist(),
-        contradictions=[{"slot": 6, "x": 60.0, "detector": "D1", "because": "however"}],
+        contradictions=[{"pool": 0, "slot": 6, "x": 60.0, "detector": "D1", "because": "however"}],
     ).to_dict()  # fmt: skip
     assert len(spec["layer"]) == 5
     assert palette.CONTRADICTION in str(spec["layer"][4])

@@ -40,6 +40,11 @@ def said(test: AppTest) -> str:
     return "\n".join(str(element.value) for kind in kinds for element in kind)
 
 
+def table(test: AppTest) -> Any:
+    """The page's own table. The first is that of the settings, in the header."""
+    return test.dataframe[1].value
+
+
 def charts_of(test: AppTest) -> list[Any]:
     return list(test.get("vega_lite_chart"))
 
@@ -105,7 +110,7 @@ def test_the_slots_page_draws_lines_and_the_history_of_the_slot_in_the_link(
     assert not test.exception
     assert len(charts_of(test)) == 2
     assert "History of slot 6" in said(test)
-    ops = test.dataframe[0].value["op"].tolist()
+    ops = table(test)["op"].tolist()
     assert ops[0] == "allocate"
     assert ops.count("scatter") == 2
 
@@ -114,13 +119,13 @@ def test_filters_of_a_link_are_applied(aliased: Path, opened: Opener) -> None:
     test = opened(aliased, "slots", slot="6", op="donate", axis="order", request="chat-0003")
     assert not test.exception
     assert test.selectbox(key="request").value == "chat-0003"
-    assert test.dataframe[0].value["op"].tolist() == ["donate"]
+    assert table(test)["op"].tolist() == ["donate"]
 
 
 def test_a_window_of_a_link_cuts_the_history(aliased: Path, opened: Opener) -> None:
     query = {"slot": "6", "axis": "order", "from": "0", "until": "70"}
-    near = opened(aliased, "slots", **query).dataframe[0].value
-    far = opened(aliased, "slots", slot="6", axis="order").dataframe[0].value
+    near = table(opened(aliased, "slots", **query))
+    far = table(opened(aliased, "slots", slot="6", axis="order"))
     assert 0 < len(near) < len(far)
 
 
@@ -158,7 +163,7 @@ def test_a_filter_that_nothing_fits_teaches(aliased: Path, opened: Opener) -> No
 def test_sql_answers_the_query_of_the_link(aliased: Path, opened: Opener) -> None:
     test = opened(aliased, "sql", q="SELECT op, count(*) AS n FROM events GROUP BY op")
     assert not test.exception
-    assert "allocate" in test.dataframe[0].value["op"].tolist()
+    assert "allocate" in table(test)["op"].tolist()
 
 
 def test_every_example_runs(aliased: Path, opened: Opener) -> None:
@@ -190,7 +195,7 @@ def test_a_refused_query_is_told_and_the_page_lives(aliased: Path, opened: Opene
         assert test.code[0].value
     test.text_area(key="q").set_value("SELECT 1 AS one")
     test.button[0].click().run()
-    assert test.dataframe[0].value["one"].tolist() == [1]
+    assert table(test)["one"].tolist() == [1]
 
 
 def test_equal_column_names_and_lists_can_be_shown_and_downloaded(
@@ -198,7 +203,7 @@ def test_equal_column_names_and_lists_can_be_shown_and_downloaded(
 ) -> None:
     test = opened(aliased, "sql", q="SELECT slot, slot, [slot, 1] AS pair FROM events")
     assert not test.exception
-    assert test.dataframe[0].value.columns.tolist() == ["slot", "slot_2", "pair"]
+    assert table(test).columns.tolist() == ["slot", "slot_2", "pair"]
 
 
 def test_names_of_requests_never_pass_through_markdown(aliased: Path, opened: Opener) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
@@ -53,7 +54,7 @@ class Storyteller:
     def prefill(self, request: int, row: int, live: int, keep: int, prompt: int) -> tuple[int, int]:
         """Advance an empty state over the prompt, and track its last checkpoint into `keep`."""
         forward, launch = flight = self.launch(Kind.PREFILL)
-        act = {"request": request, "forward": forward, "launch": launch}
+        act: dict[str, Any] = {"request": request, "forward": forward, "launch": launch}
         boundary = prompt // GRID * GRID
         probe.emit(Op.CLEAR, slots=[live], depth=0, role=Role.LIVE, **act)
         probe.emit(
@@ -68,7 +69,13 @@ class Storyteller:
     def donate(self, request: int, slot: int, label: int, role: Role) -> int:
         """Give a slot to a new node of the tree, which files it under `label`."""
         node = next(self.nodes)
-        given = {"slots": [slot], "request": request, "label": label, "node": node, "grid": GRID}
+        given: dict[str, Any] = {
+            "slots": [slot],
+            "request": request,
+            "label": label,
+            "node": node,
+            "grid": GRID,
+        }
         probe.emit(Op.DONATE, role=role, **given)
         probe.emit(Op.INSERT, **given)
         return node
@@ -115,7 +122,7 @@ def speculative(tell: Storyteller, name: str, *, spare: bool) -> tuple[int, int]
         probe.emit(Op.ALLOCATE, request=request, role=Role.SPARE, outcome=Outcome.FAILED)
         target = keep
     forward, launch = verify = tell.launch(Kind.VERIFY)
-    act = {"request": request, "row": row, "forward": forward, "launch": launch}
+    act: dict[str, Any] = {"request": request, "row": row, "forward": forward, "launch": launch}
     probe.emit(
         Op.VERIFY_PLAN, slots=[target], request=request, row=row, forward=forward,
         depth_before=255, role=role, outcome=None if spare else Outcome.IN_PLACE,
@@ -123,7 +130,7 @@ def speculative(tell: Storyteller, name: str, *, spare: bool) -> tuple[int, int]
     tell.done(prefill, Kind.PREFILL)
     node = tell.donate(request, keep, 192, Role.KEEP)
     tell.done(verify, Kind.VERIFY)
-    taken = {"src_row": row, **act}
+    taken: dict[str, Any] = {"src_row": row, **act}
     probe.emit(
         Op.SCATTER, slots=[live], role=Role.LIVE, step=2, accept_len=3, depth_before=255,
         depth=258, **taken,
@@ -144,7 +151,12 @@ def repeat(tell: Storyteller, name: str, node: int, slot: int) -> None:
     probe.emit(Op.MATCH, slots=[slot], request=request, node=node, label=192, outcome=Outcome.HIT)
     live = tell.allocate(request, Role.LIVE)
     forward, launch = flight = tell.launch(Kind.PREFILL)
-    act = {"request": request, "forward": forward, "launch": launch, "role": Role.LIVE}
+    act: dict[str, Any] = {
+        "request": request,
+        "forward": forward,
+        "launch": launch,
+        "role": Role.LIVE,
+    }
     probe.emit(Op.RESTORE, slots=[live], src_slot=slot, node=node, label=192, depth=192, **act)
     probe.emit(Op.ADVANCE, slots=[live], row=row, depth_before=192, depth=255, **act)
     tell.done(flight, Kind.PREFILL)
