@@ -10,7 +10,7 @@
 -- example: r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 /2 V3
 -- false positives: none known. A verify is judged only after its process launched or read another
 --   forward or ended the request, as the host says the commit when it retires the result.
--- explains: D4 request, D4 lease, D1 request, D1 lease
+-- explains: D4 request, D4 lease, D1 request, D1 lease, D2 request
 WITH beat AS (
     SELECT process, forward, event, op, request, "order"
     FROM seen

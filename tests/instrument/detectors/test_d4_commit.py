@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verdicts import judge
+from verdicts import checked, judge
 
 SEATED = "r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 "  # 0 .. 7
 
@@ -71,6 +71,13 @@ def test_the_superfluous_verify_of_an_ended_request_commits_too() -> None:
     line = SEATED + "V3 3:r7?@64 /2 2:3@64+2 r7- -3 D4 /3 {} D5"
     assert judge("D4", line.format("3:r7.3@66+1")).verdict == "clean"
     assert judge("D4", line.format("")).witness == [[9, 15]]
+
+
+def test_a_checkpoint_that_no_commit_wrote_follows_from_the_commit_that_never_came() -> None:
+    """The verify crosses a track depth, and the spare is promoted as if it had been written."""
+    line = "r7+ r7+live3 r7+spare6 P1 1:3@0 1:3@0>64 /1 V2 2:r7?6@64 /2 r7~6=128 V3 6!128n2"
+    (cause,) = checked(line).findings
+    assert (cause.detector, {also.detector for also in cause.also}) == ("D4", {"D2"})
 
 
 def test_it_is_blind_without_plans() -> None:
