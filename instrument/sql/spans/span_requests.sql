@@ -1,12 +1,13 @@
 -- What is known of a request from its own events: when it began and ended, and its tokens.
--- Its state holds all tokens but the last one that was sampled, hence the 1.
+-- The label of a begin counts the prompt, that of an end, where an engine gives one, prompt and
+-- output. The depth of an end would not do: a launched forward or a verify may have gone beyond.
 CREATE OR REPLACE VIEW span_requests AS
 SELECT process, request,
        min(time_ns) FILTER (op = 'request.begin') AS begin_ns,
        max(time_ns) FILTER (op = 'request.end') AS end_ns,
        min(label) FILTER (op = 'request.begin') AS input_tokens,
        arg_min(label, "order") FILTER (op = 'restore') AS cached_tokens,
-       max(depth) FILTER (op = 'request.end') + 1
+       max(label) FILTER (op = 'request.end')
            - min(label) FILTER (op = 'request.begin') AS output_tokens,
        any_value("row") FILTER (op = 'request.begin') AS "row",
        any_value(outcome) FILTER (op = 'request.end') AS outcome

@@ -173,12 +173,17 @@ def test_a_request_carries_gen_ai_attributes() -> None:
     first, second = (attributes(named(rows(con), "request", request=r)) for r in (0, 1))
     assert first["gen_ai.request.id"] == "req-0"
     assert first["gen_ai.usage.input_tokens"] == 500
-    assert first["gen_ai.usage.output_tokens"] == 2
+    assert "gen_ai.usage.output_tokens" not in first  # its end does not say
     assert first["gen_ai.usage.cached_tokens"] == 0
     assert first["slotscope.outcome"] == "finished"
     assert second["gen_ai.usage.cached_tokens"] == 64
     assert second["slotscope.client_id"] == "mine"
     assert "gen_ai.usage.output_tokens" not in second
+
+
+def test_output_tokens_are_told_where_the_end_counts_them() -> None:
+    told = rows(tell("r0+@500 request.end(request=0,depth=512,label=510)"))
+    assert attributes(named(told, "request"))["gen_ai.usage.output_tokens"] == 10
 
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
