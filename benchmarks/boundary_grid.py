@@ -7,8 +7,8 @@ from the cache and once after a flush. Overlap on, lazy, spares to be had or all
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 from table import Table
 
@@ -46,31 +46,24 @@ class Cell:
         return SEED_DEPTHS[self.offset, self.exhausted] if self.drafter else None
 
 
-def cells(
-    drafter: str, tick: Callable[[], None] = lambda: None, document_number: int = 0
-) -> list[Cell]:
-    """The 14 cells with this drafter, or without one."""
-    prompt = tuple(document_of(PROMPT, document_number))
-    return [
-        _cell(drafter, offset, exhausted, prompt, tick)
-        for exhausted in (False, True)
-        for offset in OFFSETS
-    ]
+def cells(drafter: str, exhausted: bool) -> list[Cell]:
+    """The seven cells with this drafter, or without one, with spares to be had or not."""
+    engine = _engine(drafter, exhausted)
+    prompt = tuple(text_of(PROMPT))
+    return [_cell(engine, prompt, offset) for offset in OFFSETS]
 
 
-def document_of(tokens: int, number: int) -> bytes:
-    """The first so many bytes, each a token, of a text of the model's kind."""
-    text = b""
+def text_of(tokens: int) -> bytes:
+    """The first so many bytes, each a token, of texts of the model's kind."""
+    text, number = b"", 9_500_000
     while len(text) < tokens:
-        text += document(9_500_000 + number).encode()
+        text += document(number).encode()
         number += 1
     return text[:tokens]
 
 
-def _cell(
-    drafter: str, offset: int, exhausted: bool, prompt: tuple[int, ...], tick: Callable[[], None]
-) -> Cell:
-    engine = Engine(
+def _engine(drafter: str, exhausted: bool) -> Engine:
+    return Engine(
         EngineConfig(
             model_path=model_folder(BUNDLED),
             dtype="float64",
@@ -83,16 +76,20 @@ def _cell(
             fail_spare_slots=exhausted,
         )
     )
+
+
+def _cell(engine: Engine, prompt: tuple[int, ...], offset: int) -> Cell:
+    """A, B from what A left, and B once more of an empty cache."""
     [ended] = engine.generate([prompt], _greedy(BOUNDARY + offset - PROMPT))
     [warm] = engine.generate([ended.tokens], _greedy(CONTINUED))
     engine.flush_cache()
     [cold] = engine.generate([ended.tokens], _greedy(CONTINUED))
-    tick()
+    engine.flush_cache()
     pairs = zip(warm.logprobs, cold.logprobs, strict=True)
     return Cell(
         offset,
-        exhausted,
-        drafter,
+        engine.config.fail_spare_slots,
+        engine.config.speculative_algorithm,
         warm.usage.cached_tokens,
         warm.output == cold.output,
         max(abs(a - b) for a, b in pairs),
@@ -103,8 +100,8 @@ def run() -> Table:
     """All 28 cells, with NEXTN and without speculation."""
     table = Table("boundary_grid", "Requests that end around a checkpoint boundary (seed 0)")
     identical = 0
-    for drafter in ("NEXTN", ""):
-        for cell in cells(drafter):
+    for drafter, exhausted in product(("NEXTN", ""), (False, True)):
+        for cell in cells(drafter, exhausted):
             identical += cell.same
             pool = "exhausted" if cell.exhausted else "free"
             name = f"{drafter or 'no speculation'}, spares {pool}, {cell.offset:+d}"
