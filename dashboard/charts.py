@@ -17,6 +17,7 @@ MARGIN = 52  # pixels left of the lanes, so that the strip above lies on the sam
 TREE = "tree"
 WRITE_OFFSET = 10  # pixels below the middle of a lane, where its writes in flight are drawn
 
+PIXELS_MAX = 600  # parts of the window that a bar can't be narrower than
 CROWD = 150  # marks of a layer beyond which they are drawn smaller and plainer
 OWNERS_MAX = 9  # owners that a legend can tell apart; beyond, the tooltips do
 
@@ -31,6 +32,11 @@ def lane_name(row: dict[str, Any]) -> str:
 def _named(rows: Rows) -> Rows:
     """Rows with the lane they belong to and the owner that colours them."""
     return [row | {"lane": lane_name(row), "owner": row.get("request_id") or TREE} for row in rows]
+
+
+def _visible(rows: Rows, window: float) -> Rows:
+    """Bars wide enough to be seen; the next bar of a lane covers what is too much."""
+    return [row | {"x2": max(row["x2"], row["x"] + window / PIXELS_MAX)} for row in rows]
 
 
 def _owner_scale(*layers: Rows) -> tuple[alt.Scale, alt.Legend | None]:
@@ -74,11 +80,12 @@ def _window(unit: str, low: float, high: float) -> alt.X:
 
 
 def _held(rows: Rows, x: alt.X, y: alt.Y, colour: alt.Color, pick: alt.Parameter) -> alt.Chart:
-    roles = [role for role in palette.THICKNESS if any(row["role"] == role for row in rows)]
     size = alt.Size(
         "role:O",
-        sort=roles,
-        scale=alt.Scale(domain=roles, range=[palette.THICKNESS[role] for role in roles]),
+        sort=list(palette.THICKNESS),
+        scale=alt.Scale(
+            domain=list(palette.THICKNESS), range=list(palette.THICKNESS.values()), type="ordinal"
+        ),
         legend=None,
     )
     return (
@@ -228,7 +235,9 @@ def life_lines(
 
     A click on a bar selects (`slot` parameter) its pool and slot.
     """
-    held, flights, acts = _named(ownership), _named(writes), _named(marks)
+    held = _visible(_named(ownership), high - low)
+    flights = _visible(_named(writes), high - low)
+    acts = _named(marks)
     x, y = _window(unit, low, high), _lane(lanes)
     scale, legend = _owner_scale(held, flights)
     colour = alt.Color("owner:N", scale=scale, legend=legend)

@@ -56,7 +56,8 @@ def _facts(watch: Watch, process: dict[str, Any]) -> None:
     for label, key in FIRST.items():
         if notes.get(key):
             widgets.fact(label, notes[key].rpartition("/")[2])
-    widgets.fact("patches off", notes.get(PATCHES) or "none")
+    if PATCHES in notes:
+        widgets.fact("patches off", notes[PATCHES] or "none")
     for count in ("events", "slots", "requests"):
         widgets.fact(count, f"{process[count]:,}")
     if notes:

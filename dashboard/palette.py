@@ -45,5 +45,15 @@ SHAPES = {
 
 
 def owner(request: int | None) -> str:
-    """The colour of a request, the same on every page; null is a tree node's."""
-    return NODE if request is None else OWNERS[request % len(OWNERS)]
+    """The colour of a request, the same on every page; null is a tree node's.
+
+    It is the digit sum of the number in base `len(OWNERS)`: neighbours differ, and so do requests
+    that a batch of a round size apart take the same slot in turn.
+    """
+    if request is None:
+        return NODE
+    place, rest = 0, request
+    while rest:
+        rest, digit = divmod(rest, len(OWNERS))
+        place += digit
+    return OWNERS[place % len(OWNERS)]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from slotscope.dashboard import charts, palette, queries
 from slotscope.dashboard.queries import Filter
 from slotscope.instrument.trace import Trace
@@ -20,11 +22,27 @@ def test_life_lines_are_a_valid_chart_of_all_layers(trace: Trace) -> None:
     assert palette.CONTRADICTION in str(spec["layer"][4])
 
 
-def test_a_request_has_one_colour_and_never_that_of_a_contradiction() -> None:
-    colours = {palette.owner(number) for number in range(100)}
-    assert palette.owner(3) == palette.owner(3 + len(palette.OWNERS))
-    assert palette.CONTRADICTION not in colours
+def test_a_request_never_has_the_colour_of_a_contradiction_or_the_tree() -> None:
+    colours = {palette.owner(number) for number in range(1_000)}
+    assert colours == set(palette.OWNERS)
+    assert not colours & {palette.CONTRADICTION, palette.NODE}
     assert palette.owner(None) == palette.NODE
+
+
+@pytest.mark.parametrize("batch", [1, 2, 8, 16, 32, 64, 512])
+def test_tenants_of_a_slot_in_turn_have_different_colours(batch: int) -> None:
+    turns = [palette.owner(1 + batch * turn) for turn in range(4)]
+    assert all(before != after for before, after in zip(turns, turns[1:], strict=False))
+
+
+def test_every_role_has_its_thickness_even_if_it_is_alone() -> None:
+    live = {"pool": 0, "slot": 1, "generation": 1, "role": "live", "request": 1,
+            "request_id": "r", "node": None, "x": 0.0, "x2": 1.0, "held": False}  # fmt: skip
+    spec = charts.life_lines(
+        ["1"], "time", 0.0, 1.0, ownership=[live], writes=[], marks=[], contradictions=[]
+    ).to_dict()
+    scale = spec["layer"][0]["encoding"]["size"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True)) == palette.THICKNESS
 
 
 def test_many_owners_have_no_legend() -> None:
