@@ -27,11 +27,13 @@ class SpanWindow:
 
     A span is finished when its end is known and `settle_s` ago: what is said late, such as the
     write that a donate links to, is then there. Events are forgotten `keep_s` after they were
-    written, unless something open leans on them: a request, a forward, a lease.
+    written, unless something leans on them that was open until then: a request, a forward, a lease.
     """
 
     def __init__(self, uid: int, *, settle_s: float = 1.0, keep_s: float = 5.0) -> None:
-        self._settle_s, self._keep_s = settle_s, keep_s
+        self._settle_ns = int(settle_s * 1e9)
+        self._keep_ns = int(max(keep_s, settle_s) * 1e9)
+        self._taken_ns = 0  # when spans were last looked for: what ended later is still to be sent
         self._con = store.connect(":memory:")
         self._con.execute("SET threads = 1")  # The collector has one of the two already.
         store.create(self._con)
@@ -53,7 +55,7 @@ class SpanWindow:
 
     def take(self, *, rows: int, final: bool = False) -> Iterator[pa.RecordBatch]:
         """Finished spans that were not marked as sent; with `final`, open ones too."""
-        settled_ns = time.time_ns() - int(self._settle_s * 1e9)
+        self._taken_ns, settled_ns = time.monotonic_ns(), time.time_ns() - self._settle_ns
         self._con.execute(
             """
             CREATE OR REPLACE TEMP TABLE pass AS
@@ -72,10 +74,15 @@ class SpanWindow:
         self._con.unregister("taken")
 
     def forget(self, *, events_max: int) -> int:
-        """Drop what nothing leans on. The number of events that were dropped though something
-        does, the oldest first, for there were more than `events_max`."""
-        now_ns, keep_ns = time.monotonic_ns(), int(self._keep_s * 1e9)
-        self._con.execute(_FORGET, {"cutoff_ns": now_ns - keep_ns})
+        """After all that `take` gave was sent: drop what nothing leans on.
+
+        Returns:
+            Events that were dropped though something does lean on them, the oldest first, for there
+            were more than `events_max`.
+        """
+        slack_ns = int(KEEP_SLACK_S * 1e9)
+        cutoff_ns = self._taken_ns - self._keep_ns
+        self._con.execute(_FORGET, {"cutoff_ns": cutoff_ns})
         excess = max(self.events - events_max, 0)
         if excess:
             self._con.execute(
@@ -89,7 +96,7 @@ class SpanWindow:
             WHERE if(event IS NULL, end_time_unix_nano < ?,
                      event NOT IN (SELECT writer::BIGINT << 40 | seq FROM events))
             """,
-            [time.time_ns() - keep_ns - int(KEEP_SLACK_S * 1e9)],
+            [time.time_ns() - self._keep_ns - slack_ns],
         )
         self._con.execute(
             """
@@ -97,7 +104,7 @@ class SpanWindow:
             WHERE time_ns < ? AND (process, request) NOT IN
                   (SELECT (process, request) FROM events WHERE request IS NOT NULL)
             """,
-            [now_ns - keep_ns - int(KEEP_SLACK_S * 1e9)],
+            [cutoff_ns - slack_ns],
         )
         return excess
 
@@ -117,15 +124,23 @@ DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
     WITH running AS (
         SELECT process, request FROM events
         WHERE op IN ('request.begin', 'request.end')
-        GROUP BY ALL HAVING count(*) FILTER (op = 'request.end') = 0
+        GROUP BY ALL HAVING count(*) FILTER (op = 'request.end' AND time_ns < $cutoff_ns) = 0
     ), flying AS (
         SELECT process, forward FROM events
         WHERE op IN ('forward.launch', 'forward.done')
-        GROUP BY ALL HAVING count(*) FILTER (op = 'forward.done') = 0
+        GROUP BY ALL HAVING count(*) FILTER (op = 'forward.done' AND time_ns < $cutoff_ns) = 0
+    ), lives AS (
+        SELECT process, pool, slot, generation - (generation + 1) % 2 AS generation,
+               count(*) FILTER (op = 'free') AS frees,
+               count(*) FILTER (op = 'free' AND time_ns < $cutoff_ns) AS old_frees
+        FROM events
+        WHERE slot IS NOT NULL AND generation > 0
+        GROUP BY ALL
     ), leased AS (
-        SELECT process, pool, slot, max(generation) AS generation FROM events
-        WHERE slot IS NOT NULL
-        GROUP BY ALL HAVING max(generation) % 2 = 1
+        -- What was said late of a life whose free is forgotten already makes it no lease again.
+        SELECT process, pool, slot, generation FROM lives
+        WHERE old_frees = 0
+        QUALIFY frees > 0 OR generation = max(generation) OVER (PARTITION BY process, pool, slot)
     ), leaned AS (
         SELECT arg_min(e.rowid, position) FILTER (op = 'allocate') AS allocate,
                arg_max(e.rowid, (position, "order", seq))
@@ -134,7 +149,7 @@ DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
                    FILTER (op IN ('scatter', 'copy', 'advance', 'restore', 'clear', 'load_back',
                                   'transfer.receive')) AS write
         FROM events AS e JOIN leased USING (process, pool, slot, generation)
-        GROUP BY process, pool, slot
+        GROUP BY process, pool, slot, generation
     )
     SELECT e.rowid FROM events AS e SEMI JOIN running USING (process, request)
     WHERE op IN ('request.begin', 'restore')

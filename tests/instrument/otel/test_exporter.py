@@ -191,6 +191,43 @@ def test_a_window_forgets_what_nothing_leans_on(trace_dir: Path) -> None:
     window.close()
 
 
+def test_what_lasted_longer_than_the_window_is_whole(trace_dir: Path) -> None:
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    window = SpanWindow(feed.scan.uid, settle_s=0.4, keep_s=0.4)
+    told: list[dict[str, Any]] = []
+
+    def take() -> None:
+        feed.into(window)
+        for batch in window.take(rows=1000):
+            told.extend(batch.to_pylist())
+            window.mark(batch)
+        assert window.forget(events_max=1000) == 0
+
+    request = probe.request("r")
+    probe.emit(Op.REQUEST_BEGIN, request=request)
+    probe.emit(Op.ALLOCATE, slots=[3], request=request, role=Role.LIVE)
+    launch = probe.emit(Op.FORWARD_LAUNCH, forward=0, kind=Kind.PREFILL, stream=0)
+    probe.emit(Op.CLEAR, slots=[3], request=request, forward=0, launch=launch, depth=0)
+    take()
+    time.sleep(0.5)  # Everything so far is older than the window when it ends.
+    probe.emit(Op.FORWARD_DONE, forward=0)
+    probe.emit(Op.FREE, slots=[3], request=request, role=Role.LIVE)
+    probe.emit(Op.REQUEST_END, request=request)
+    take()
+    time.sleep(0.5)
+    take()
+    lengths = {r["name"]: r["end_time_unix_nano"] - r["start_time_unix_nano"] for r in told}
+    assert len(told) == len(lengths) == 6
+    assert {n for n, length in lengths.items() if length >= 0.5e9} == {
+        *("request", "forward", "slot.lease", "slot.clear")
+    }
+    take()
+    assert len(told) == 6
+    assert window.events == 0
+    window.close()
+
+
 def test_a_window_has_a_bound_even_if_nothing_ends(trace_dir: Path) -> None:
     feed = Feed(trace_dir)
     feed.scan.look()
