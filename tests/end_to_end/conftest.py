@@ -1,0 +1,51 @@
+"""Models to serve: a random one for engines in this process, the bundled one for commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from slotscope.engine.config import EngineConfig
+from slotscope.engine.engine import Engine
+from slotscope.engine.models.testing import make_checkpoint
+from tests.engine.server.vocabulary import write_folder
+
+torch.set_num_threads(1)
+
+Build = Callable[..., Engine]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a random Qwen3-Next whose recurrent state shows."""
+    return make_checkpoint(tmp_path_factory.mktemp("model") / "small")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with a byte-level tokenizer, as the server wants it."""
+    path = tmp_path_factory.mktemp("model") / "served"
+    return write_folder(make_checkpoint(path, vocab_size=264, eos_token_id=256))
+
+
+@pytest.fixture(scope="session")
+def build(checkpoint: Path) -> Build:
+    """`build(**knobs)` makes an engine in float64: no near tie can excuse a difference there."""
+
+    def make(**knobs: Any) -> Engine:
+        base: dict[str, Any] = {
+            "model_path": checkpoint,
+            "dtype": "float64",
+            "context_length": 512,
+            "max_running_requests": 4,
+            "max_total_tokens": 8192,
+            "max_mamba_cache_size": 40,
+            "mamba_track_interval": 64,
+        }
+        return Engine(EngineConfig(**base | knobs))
+
+    return make
