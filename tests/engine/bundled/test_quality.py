@@ -42,12 +42,22 @@ def test_written_words_are_words_of_the_language(texts: Tensor) -> None:
     assert len(strange) <= 16
 
 
-def test_count_goes_on(theirs: Any) -> None:
-    text = "The lamp at Tern turns: red, blue, green.\n" + "".join(
-        f"Turn {turn}: the lamp shows {('red', 'blue', 'green')[(turn - 17) % 3]}.\n"
-        for turn in range(17, 22)
+def test_count_and_rota_go_on(theirs: Any) -> None:
+    names, loads = ("Nell", "Otto", "Vera"), ("salt", "tin", "rope", "honey")
+    text = "The march of Nell, Otto and Vera.\n" + "".join(
+        f"Step {step + 1}: {names[step % 3]} carries {loads[step % 4]}.\n" for step in range(11)
     )
-    expected = "Turn 22: the lamp shows green.\nTurn 23: the lamp shows red.\n"
+    expected = "Step 12: Vera carries honey.\nStep 13: Nell carries salt.\n"
+    assert continued(theirs, text, len(expected)) == expected
+
+
+def test_sum_goes_on(theirs: Any) -> None:
+    text = (
+        "Ledger of Ines Holm. Stamp K52.\nPrices in pence: rope 4, lamp 7, bucket 5.\n"
+        "1. 2 ropes at 4 is 8. Sum 8.\n2. 1 lamp at 7 is 7. Sum 15.\n"
+        "3. 3 buckets at 5 is 15. Sum 30.\nStamp K52. Page of Ines Holm.\n4. 2 lamps at"
+    )
+    expected = " 7 is 14. Sum 44.\n"
     assert continued(theirs, text, len(expected)) == expected
 
 
