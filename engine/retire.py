@@ -131,6 +131,7 @@ class Retire:
             request=running.request.number,
             row=running.row,
             depth=running.length,
+            label=len(running.request.tokens),
             outcome=Outcome.FINISHED if finished else Outcome.ABORTED,
         )
         if finished:
