@@ -79,8 +79,8 @@ def main() -> None:
     try:
         sys.exit(build(wanted)(arguments, prog_name="slotscope", standalone_mode=False))
     except _UsageError as error:
-        message = getattr(error, "format_message", error.__str__)()
-        _fail(f"{message or 'A command is needed.'} See slotscope {_page(arguments)}--help.")
+        message = getattr(error, "format_message", error.__str__)() or "A command is needed"
+        _fail(f"{message.rstrip('.')}. See slotscope {_page(arguments)}--help.")
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(INTERRUPTED)
     except BrokenPipeError:

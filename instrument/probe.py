@@ -89,7 +89,6 @@ level = 0
 
 _session: Session | None = None
 _local = threading.local()  # of the session
-_requests = itertools.count(1)
 
 
 class ProbeError(RuntimeError):
@@ -172,7 +171,7 @@ def request(
     """
     if _session is None:
         return 0
-    number = next(_requests)
+    number = next(_session.requests)
     content = {"number": number, "id": request_id, "attempt": attempt}
     content |= {"client": client_id, "parent": trace_parent}
     _voice().state(Fact.REQUEST, content)

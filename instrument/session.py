@@ -66,6 +66,7 @@ class Session:
         self.directory = directory
         self.facts: list[tuple[Fact, dict[str, Any]]] = []  # what a forked child says again
         self.orders = itertools.count(1)
+        self.requests = itertools.count(1)
         self._collector = spawn.Keeper(directory) if collector else None
         self.local = threading.local()
         self._idle: deque[Writer] = deque()

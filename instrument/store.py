@@ -31,7 +31,7 @@ class Busy(StoreError):
     """Another process has the file open."""
 
 
-def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
+def connect(path: Path | str, **settings: Any) -> duckdb.DuckDBPyConnection:
     """A connection that fetches no extensions and takes little of the machine."""
     config: dict[str, Any] = {
         "autoinstall_known_extensions": "false",
@@ -39,7 +39,7 @@ def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
         "threads": THREADS,
         "memory_limit": MEMORY,
     }
-    return duckdb.connect(str(path), config=config)
+    return duckdb.connect(str(path), config=config | settings)
 
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
@@ -119,7 +119,7 @@ class Store:
         try:
             self._con = connect(path)
         except duckdb.Error as error:
-            if "lock" in str(error):
+            if "set lock on file" in str(error):
                 raise Busy(
                     f"{path} is open elsewhere. Collecting goes on once it is closed, nothing is "
                     f"lost meanwhile. DuckDB says: {error}"

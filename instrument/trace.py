@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from . import schema, spawn, store
+from .arrow import enum_ddl
 from .control import ControlError
 from .otel import spans
 from .scan import Batch, Scan
@@ -19,6 +20,9 @@ __all__ = ["QueryError", "SchemaError", "Trace", "TraceError", "open"]
 
 TIME_LIMIT_S = 60.0
 MEMORY = "4GB"
+
+_LASTING = {duckdb.StatementType.DETACH, duckdb.StatementType.TRANSACTION}
+"""What a rollback does not undo, or what ends the transaction that would be rolled back."""
 
 
 class TraceError(ValueError):
@@ -45,7 +49,13 @@ class Trace:
         self.directory = directory
         self._scan = Scan(directory)
         self._spans = False
-        self._con = store.connect(":memory:")
+        # Said here, the time limit holds for every cursor; as a later SET, for this one alone.
+        self._con = store.connect(
+            ":memory:",
+            max_execution_time=int(time_limit_s * 1000),
+            memory_limit=memory_limit,
+        )
+        self._con.execute("SET max_execution_time = 0")
         try:
             self._scan.look()
             if not self._scan.images and not (directory / store.NAME).exists():
@@ -55,7 +65,9 @@ class Trace:
                 )
             self.stored = self._attach() or self._expand()
             self._define()
-            self._lock(time_limit_s, memory_limit)
+            # From here on, SQL reaches nothing but what is attached, and can't change that.
+            self._con.execute("SET enable_external_access = false")
+            self._con.execute("SET lock_configuration = true")
         except BaseException:
             self.close()
             raise
@@ -92,9 +104,11 @@ class Trace:
             self.define_spans()
         con = self._con.cursor()
         try:
-            count = len(con.extract_statements(query))
-            if count != 1:
-                raise QueryError(f"{count} statements were given; give one.")
+            statements = con.extract_statements(query)
+            if len(statements) != 1:
+                raise QueryError(f"{len(statements)} statements were given; give one.")
+            if statements[0].type in _LASTING:
+                raise QueryError(f"{statements[0].type.name} is refused: it could not be undone.")
             con.execute("BEGIN")
             result = con.sql(query)
             return pa.table({}) if result is None else result.to_arrow_table()
@@ -142,7 +156,7 @@ class Trace:
             return False
         try:
             self._con.execute(f"ATTACH '{_quoted(path)}' AS stored (READ_ONLY)")
-        except duckdb.IOException:
+        except duckdb.Error:
             return False  # A collector has just opened it, or it is damaged: the segments know.
         store.check_version(self._con, "stored.meta", path)
         store.resume(self._con, "stored.", self._scan)
@@ -151,6 +165,8 @@ class Trace:
             self._scan.close()
             self._scan = Scan(self.directory)
             return False
+        for statement in enum_ddl():
+            self._con.execute(statement)
         for table in ("events", "requests", "hooks", "notes", "anchors", "meta"):
             self._con.execute(f"CREATE VIEW {table} AS FROM stored.{table}")
         return True
@@ -181,14 +197,6 @@ class Trace:
         for folder in ("views", "macros"):
             for statement in schema.statements(folder).values():
                 con.execute(statement)
-
-    def _lock(self, time_limit_s: float, memory_limit: str) -> None:
-        """From here on, SQL reaches nothing but what is attached, and can't change that."""
-        con = self._con
-        con.execute(f"SET memory_limit = '{_quoted(memory_limit)}'")
-        con.execute(f"SET max_execution_time = {int(time_limit_s * 1000)}")
-        con.execute("SET enable_external_access = false")
-        con.execute("SET lock_configuration = true")
 
 
 def open(

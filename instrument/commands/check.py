@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from .options import TraceArgument
 
@@ -37,6 +36,8 @@ def check(
 
         slotscope check traces/today --junit > slotscope.xml
     """
+    from rich.console import Console
+
     import slotscope
     from slotscope.instrument import check as judge
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-
-from .table import show
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from slotscope.instrument.trace import Trace
 
 _PACKAGES = {
@@ -48,26 +47,40 @@ def doctor(
 
     slotscope doctor traces/today
     """
+    from rich.console import Console
+
+    import slotscope
+
     console = Console()
+    if trace is None:
+        _installed(console)
+        return
+    with slotscope.open(trace) as opened:
+        _installed(console)
+        _files(console, trace, opened)
+        _tables(opened)
+        _sight(console, opened)
+
+
+def _installed(console: Console) -> None:
     console.print(f"Python {platform.python_version()} on {platform.platform()}")
     for extra, packages in _PACKAGES.items():
         console.print(f"{extra:<11}{', '.join(map(_versioned, packages))}", highlight=False)
-    if trace is None:
-        return
-    import slotscope
 
-    with slotscope.open(trace) as opened:
-        _files(console, trace, opened)
-        for title, query in (
-            ("Processes", "FROM processes"),
-            ("Hooks", _HOOKS),
-            ("Lost events", _GAPS),
-        ):
-            rows = opened.sql(query)
-            console.print(f"\n[bold]{title}[/bold]: {rows.num_rows or 'none'}")
-            if rows.num_rows:
-                show(rows)
-        _sight(console, opened)
+
+def _tables(trace: Trace) -> None:
+    """Who took part, what they report, what they lost."""
+    from .table import show
+
+    for title, query in (
+        ("Processes", "FROM processes"),
+        ("Hooks", _HOOKS),
+        ("Lost events", _GAPS),
+    ):
+        rows = trace.sql(query)
+        typer.echo(f"\n{title}: {rows.num_rows or 'none'}")
+        if rows.num_rows:
+            show(rows)
 
 
 def _versioned(package: str) -> str:

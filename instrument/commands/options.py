@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,3 +11,15 @@ import typer
 TraceArgument = Annotated[
     Path, typer.Argument(metavar="TRACE", help="Trace directory of a running or ended engine.")
 ]
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed.")]
+LimitOption = Annotated[int, typer.Option(help="Rows of a table that are shown.")]

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import TraceArgument
-from .table import Format, show
+from .options import Format, FormatOption, LimitOption, TraceArgument
 
 # What a person follows first; everything else is in `slotscope sql TRACE "FROM history(7)"`.
 _LIFE = """
@@ -21,8 +20,8 @@ def slots(
     trace: TraceArgument,
     slot: Annotated[int | None, typer.Argument(help="Tell this slot's history.")] = None,
     pool: Annotated[int, typer.Option(help="State pool of the slot.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.TABLE,
-    limit: Annotated[int, typer.Option(help="Rows of a table that are shown.")] = 200,
+    form: FormatOption = Format.TABLE,
+    limit: LimitOption = 200,
 ) -> None:
     """List the slots of a trace, or tell one slot's history in the order in which it took effect.
 
@@ -31,6 +30,8 @@ def slots(
     slotscope slots traces/today 7
     """
     import slotscope
+
+    from .table import show
 
     with slotscope.open(trace) as opened:
         if slot is None:

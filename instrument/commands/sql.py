@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import TraceArgument
-from .table import Format, show
+from .options import Format, FormatOption, LimitOption, TraceArgument
 
 _TABLES = """
 SELECT table_name AS name, table_type AS kind, string_agg(column_name, ', '
@@ -25,8 +24,8 @@ def sql(
         str | None,
         typer.Argument(help="One statement; - reads it from stdin; none lists the tables."),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How rows are printed.")] = Format.TABLE,
-    limit: Annotated[int, typer.Option(help="Rows of a table that are shown.")] = 200,
+    form: FormatOption = Format.TABLE,
+    limit: LimitOption = 200,
     time_limit: Annotated[float, typer.Option(help="Seconds that it may take; 0: any.")] = 60,
 ) -> None:
     """Ask a trace in DuckDB's SQL. Nothing can be changed: neither the trace nor any other file.
@@ -38,6 +37,8 @@ def sql(
     slotscope sql traces/today "SELECT op, count(*) FROM events GROUP BY op" --format csv
     """
     import slotscope
+
+    from .table import show
 
     text = sys.stdin.read() if query == "-" else query
     with slotscope.open(trace, time_limit_s=time_limit) as opened:

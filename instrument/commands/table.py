@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-
-class Format(StrEnum):
-    """How rows are printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
+from .options import Format
 
 
 def show(rows: pa.Table, form: Format = Format.TABLE, *, limit: int | None = None) -> None:
