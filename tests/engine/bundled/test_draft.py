@@ -26,7 +26,8 @@ def chain(model: Model, hidden: Tensor, text: list[int]) -> list[Tensor]:
 
 def trunk(model: Model, text: list[int]) -> Tensor:
     padded = torch.tensor([text + [0] * (-len(text) % 64)])
-    return model.model(padded)[:, : len(text)]
+    hidden: Tensor = model.model(padded)
+    return hidden[:, : len(text)]
 
 
 @torch.inference_mode()
