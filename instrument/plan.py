@@ -94,7 +94,7 @@ class Form:
         try:
             record = b"".join((head, *columns, _ZEROS[:padding]))
         except TypeError:  # A column with a stride is no bytes-like object to `join`.
-            record = b"".join((head, *map(np.ascontiguousarray, columns), _ZEROS[:padding]))
+            record = b"".join((head, *map(bytes, columns), _ZEROS[:padding]))
         if len(record) != size:
             raise RecordError("a column with more than one dimension")
         return record, n

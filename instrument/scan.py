@@ -272,22 +272,17 @@ class Scan:
 
     def _facts(self, records: Records, writer: int, process: int, batch: Batch) -> None:
         for fact in expand.facts(records):
-            content, row = fact.content, {"process": process}
+            content = fact.content
+            row: Row = {"process": process, "time_ns": fact.time_ns}
             if fact.fact is Fact.REQUEST:
-                row |= {"request": content["number"], "request_id": content["id"]}
-                row |= {"attempt": content["attempt"], "client_id": content["client"] or None}
-                row |= {"trace_parent": content["parent"] or None}
-                row |= {"order": fact.order, "time_ns": fact.time_ns}
-                batch.requests.append(row)
+                batch.requests.append(row | _request(content) | {"order": fact.order})
             elif fact.fact is Fact.HOOK:
-                name, live = content["name"], content["live"]
-                said = [{"name": name, "op": operation(op), "live": live} for op in content["ops"]]
-                batch.hooks.extend(row | hook | {"time_ns": fact.time_ns} for hook in said)
+                row |= {"name": content["name"], "live": content["live"]}
+                batch.hooks.extend(row | {"op": operation(op)} for op in content["ops"])
             elif fact.fact is Fact.NOTE:
                 value = content["value"]
                 text = value if isinstance(value, str) else json.dumps(value)
-                row |= {"key": content["key"], "value": text, "time_ns": fact.time_ns}
-                batch.notes.append(row)
+                batch.notes.append(row | {"key": content["key"], "value": text})
             else:
                 for reason, op, count in content["lost"]:
                     gap = _gap(process, writer, reason, op, count, tuple(content["window"]))
@@ -300,6 +295,16 @@ class Scan:
         if gap["op"] is not None:
             key = gap["writer"], gap["reason"], gap["op"]
             self._closed[key] = self._closed.get(key, 0) + gap["count"]
+
+
+def _request(content: dict[str, Any]) -> Row:
+    return {
+        "request": content["number"],
+        "request_id": content["id"],
+        "attempt": content["attempt"],
+        "client_id": content["client"] or None,
+        "trace_parent": content["parent"] or None,
+    }
 
 
 def operation(code: int) -> str:

@@ -151,4 +151,5 @@ def _headers(data: bytes, offsets: Offsets) -> Headers:
     words = np.frombuffer(data, np.uint64, len(data) // 8)
     step = np.arange(layout.HEADER_SIZE // 8)
     picked = words[(offsets // 8)[:, None] + step]
-    return picked.reshape(-1).view(layout.HEADER_DTYPE)
+    headers: Headers = picked.reshape(-1).view(layout.HEADER_DTYPE)
+    return headers

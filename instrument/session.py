@@ -16,7 +16,7 @@ from .control import Control
 from .event import Op
 from .layout import Fact, Reason
 from .roller import Roller
-from .writer import Writer
+from .writer import Writer, slot_count
 
 
 class Voice(Protocol):
@@ -36,8 +36,7 @@ class Overflow:
     def append(self, op: Op, given: dict[str, Any]) -> int:
         """Count the call's events."""
         order = next(self._orders)
-        slots = given.get("slots")
-        self._lose(op, len(slots) if hasattr(slots, "__len__") else 1, order)
+        self._lose(op, slot_count(given), order)
         return order
 
     def state(self, fact: Fact, content: dict[str, Any]) -> None:
@@ -119,20 +118,21 @@ class Session:
                 except OSError as error:
                     # Only after a fork: an explicit start has raised this to its caller.
                     sys.stderr.write(f"slotscope: this process is not traced: {error}\n")
-            if self._control is None or self._roller is None:
-                self.local.voice = Overflow(None, self.orders)
-                return self.local.voice
-            if self._idle:
-                writer = self._idle.popleft()
-            elif self._control.blocks:
-                block = self._control.blocks.popleft()
-                writer = Writer(self._control, block, self._roller, self.orders)
-                self._writers.append(writer)
-            else:
-                self.local.voice = Overflow(self._control, self.orders)
-                return self.local.voice
-            self.local.seat = _Seat(writer, self._idle)
-            self.local.voice = writer
+            writer = self._writer()
+            voice: Voice = writer or Overflow(self._control, self.orders)
+            self.local.voice = voice
+            if writer is not None:
+                self.local.seat = _Seat(writer, self._idle)
             for fact, content in self.facts if fresh else ():
-                writer.state(fact, content)
-            return writer
+                voice.state(fact, content)
+            return voice
+
+    def _writer(self) -> Writer | None:
+        """One that an ended thread has left, or a new one; None if there are too many."""
+        if self._idle:
+            return self._idle.popleft()
+        if self._control is None or self._roller is None or not self._control.blocks:
+            return None
+        writer = Writer(self._control, self._control.blocks.popleft(), self._roller, self.orders)
+        self._writers.append(writer)
+        return writer

@@ -187,9 +187,7 @@ class Writer:
     def _refuse(self, op: int, given: dict[str, Any], order: int, error: Exception) -> None:
         # An op that is no number can't be counted under one; and nothing may be raised.
         with contextlib.suppress(Exception):
-            slots = given.get("slots")
-            events = len(slots) if hasattr(slots, "__len__") else 1
-            self._lose(op, events, order, Reason.REFUSED)
+            self._lose(op, slot_count(given), order, Reason.REFUSED)
             self._control.report(f"{_named(op)}: {type(error).__name__}: {error}")
 
     def _close_gap(self) -> None:
@@ -206,6 +204,12 @@ class Writer:
         if self._fact(Fact.GAP, {"window": window, "lost": counts}, next(self._orders)):
             self._reported, self._gap = lost, False
             self._control.close_gap(self._block)
+
+
+def slot_count(given: dict[str, Any]) -> int:
+    """Events of a call that is lost, as far as its arguments tell."""
+    slots: Any = given.get("slots")
+    return len(slots) if hasattr(slots, "__len__") else 1
 
 
 def _named(op: int) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from children import Spawn
 
 from slotscope.instrument import probe
-
-Spawn = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -45,10 +44,3 @@ def spawn(tmp_path: Path) -> Iterator[Spawn]:
     for child in children:
         child.kill()
         child.communicate()
-
-
-def output(child: subprocess.Popen[str]) -> str:
-    """What a child printed; it must have ended well."""
-    text, _ = child.communicate(timeout=60)
-    assert child.returncode == 0, text
-    return text

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import Spawn, output
 
 import slotscope
 from slotscope.instrument import probe, spawn, store
 from slotscope.instrument.collector import Collector, CollectorError
 from slotscope.instrument.event import Op
 from slotscope.instrument.scan import Scan
-
-from .conftest import Spawn, output
 
 ORDER = "SELECT * FROM events ORDER BY writer, seq"
 

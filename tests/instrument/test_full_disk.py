@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import Spawn, output
 
 import slotscope
-
-from .conftest import Spawn, output
 
 _TALKER = """
     import json, os, resource, sys, time

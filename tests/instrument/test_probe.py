@@ -321,7 +321,9 @@ def test_any_mixture_of_values_and_lists_comes_back(
     probe.start(directory, collector=False)
     expected: list[dict[str, Any]] = []
     for op, count, columns in calls:
-        given = {n: v[:count] if isinstance(v, list) else v for n, v in columns.items()}
+        given: dict[str, Any] = {
+            n: v[:count] if isinstance(v, list) else v for n, v in columns.items()
+        }
         probe.emit(op, slots=list(range(count)), **given)
         for i in range(count):
             row = {n: v[i] if isinstance(v, list) else v for n, v in given.items()}

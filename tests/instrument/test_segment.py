@@ -55,7 +55,7 @@ def check(directory: Path, expected: list[dict[str, Any]]) -> int:
     events, gaps = read(directory)
     assert [e for e in events if e not in expected] == []
     assert len({e["seq"] for e in events}) == len(events)
-    lost = sum(g["count"] for g in gaps)
+    lost: int = sum(g["count"] for g in gaps)
     assert lost == len(expected) - len(events)
     assert {g["reason"] for g in gaps} <= {"damaged"}
     return lost
