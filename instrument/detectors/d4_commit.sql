@@ -4,7 +4,7 @@
 -- invariant: a verify that was read has exactly one commit for each request in its plan; the commit
 --   moves the live state by accept_len tokens, at least one; the next act begins at that depth.
 -- needs: verify.plan, scatter, forward.launch, forward.done
--- blind where: op = 'scatter' AND role = 'live' AND (depth IS NULL OR accept_len IS NULL)
+-- blind where: op = 'scatter' AND role = 'live' AND depth IS NULL
 -- evidence: the plan and the forward's done where the commit is missing, else the commits, or the
 --   commit and the act that begins elsewhere.
 -- example: r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 /2 V3
@@ -25,21 +25,26 @@ plan AS (
     SELECT p.process, p.forward, p.request, p.event, p.pool, p.position, p.time_ns, p.depth_before,
            done.event AS done_event
     FROM seen p
-    JOIN beat done ON done.process = p.process AND done.forward = p.forward AND done.op = 'forward.done'
+    JOIN beat done
+      ON done.process = p.process AND done.forward = p.forward AND done.op = 'forward.done'
     -- A launch that is not seen lies where records were lost, and its commit may too.
-    JOIN beat launched
-      ON launched.process = p.process AND launched.forward = p.forward AND launched.op = 'forward.launch'
+    SEMI JOIN beat launched
+           ON launched.process = p.process AND launched.forward = p.forward
+          AND launched.op = 'forward.launch'
     JOIN last_beat ON last_beat.process = p.process
     LEFT JOIN beat ended
            ON ended.process = p.process AND ended.request = p.request AND ended.op = 'request.end'
     WHERE p.op = 'verify.plan'
       AND (last_order > done."order" OR ended."order" > done."order")
 ),
-commits AS (
-    SELECT process, forward, request, COALESCE(component, 'all') AS component,
-           list(event ORDER BY "order", seq) AS events
+live_scatter AS (
+    SELECT *, act_name(op, role, forward, event) AS the_commit
     FROM seen
     WHERE op = 'scatter' AND role = 'live'
+),
+commits AS (
+    SELECT process, forward, request, component, list(event ORDER BY "order", seq) AS events
+    FROM live_scatter
     GROUP BY ALL
 ),
 -- The live slot of a request, for plans whose commit could have named it.
@@ -53,16 +58,17 @@ uncommitted AS (
            p.position, p.time_ns,
            CASE WHEN c.events IS NULL THEN [p.event, p.done_event] ELSE c.events END AS witness,
            CASE WHEN c.events IS NULL
-                THEN format('Let forward {} verify {} from {} tokens on ({}); then its result was read ({}); '
-                            || 'however, no commit moved {} by what it accepted: the state stays behind the '
-                            || 'tokens that were sent, a contradiction.',
+                THEN format('Let forward {} verify {} from {} tokens on ({}); then its result was '
+                            || 'read ({}); however, no commit moved {} by what it accepted: the '
+                            || 'state stays behind the tokens that were sent, a contradiction.',
                             p.forward, request_name(p.process, p.request), p.depth_before,
                             event_name(p.event), event_name(p.done_event),
                             COALESCE(lease_name(h.slot, h.generation), 'the live state'))
-                ELSE format('Let forward {} verify {} once ({}); however, {} commits of it were said ({}): '
-                            || 'the state moves once for each, a contradiction.',
-                            p.forward, request_name(p.process, p.request), event_name(p.event), len(c.events),
-                            list_aggregate(list_transform(c.events, lambda e: event_name(e)), 'string_agg', ', '))
+                ELSE format('Let forward {} verify {} once ({}); however, {} commits of it were '
+                            || 'said {}: the state moves once for each, a contradiction.',
+                            p.forward, request_name(p.process, p.request), event_name(p.event),
+                            len(c.events),
+                            list_transform(c.events, lambda e: event_name(e)))
            END AS because
     FROM plan p
     LEFT JOIN commits c USING (process, forward, request)
@@ -72,25 +78,26 @@ uncommitted AS (
 ),
 astray AS (
     SELECT process, pool, slot, generation, request, forward, position, time_ns, [event] AS witness,
-           format('Let {} move {} from {} tokens by {} accepted tokens; however, it left {} tokens: a '
-                  || 'commit moves the state by what was accepted, at least the root, a contradiction.',
-                  act_name(op, role, forward, event), lease_name(slot, generation),
-                  COALESCE(depth_before::VARCHAR, 'unknown'), COALESCE(accept_len::VARCHAR, 'unknown'),
-                  COALESCE(depth::VARCHAR, 'unknown')) AS because
-    FROM fold
-    WHERE op = 'scatter' AND role = 'live' AND NOT reads
+           format('Let {} move {} from {} tokens by {} accepted tokens; however, it left {} '
+                  || 'tokens: a commit moves the state by what was accepted, at least the root, a '
+                  || 'contradiction.',
+                  the_commit, lease_name(slot, generation), depth_before, accept_len, depth)
+               AS because
+    FROM live_scatter
+    WHERE slot > 0
       AND (accept_len < 1 OR depth <> depth_before + accept_len)
 ),
 elsewhere AS (
     SELECT f.process, f.pool, f.slot, f.generation, f.request, f.forward, f.position, f.time_ns,
            [c.event, f.event] AS witness,
-           format('Let {} leave {} at {} tokens; however, {} begins at {}: tokens are {} the recurrence, '
-                  || 'a contradiction.',
-                  act_name(c.op, c.role, c.forward, c.event), lease_name(f.slot, f.generation), f.depth_was,
-                  act_name(f.op, f.role, f.forward, f.event), f.depth_before,
-                  CASE WHEN f.depth_before > f.depth_was THEN 'missing from' ELSE 'twice in' END) AS because
+           format('Let {} leave {} at {} tokens; however, {} begins at {}: tokens are {} the '
+                  || 'recurrence, a contradiction.',
+                  act_name(c.op, c.role, c.forward, c.event), lease_name(f.slot, f.generation),
+                  f.depth_was, act_name(f.op, f.role, f.forward, f.event), f.depth_before,
+                  CASE WHEN f.depth_before > f.depth_was THEN 'missing from' ELSE 'twice in' END)
+               AS because
     FROM fold f
-    JOIN fold c ON c.line = f.writer_was
+    JOIN fold c ON c.line = f.left_by
     WHERE f.live_was
       AND (f.op = 'advance' OR f.op = 'scatter' AND f.role = 'live')
       AND f.depth_before <> f.depth_was

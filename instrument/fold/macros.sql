@@ -1,4 +1,4 @@
--- Values of `holder` and `wrote` (touches.sql) that are no request and no depth. 31 bits.
+-- Values of `holder_was` and `wrote_was` (touches.sql) that are no request and no depth. 31 bits.
 CREATE OR REPLACE TEMP MACRO holder_free() AS 2147483647::BIGINT;
 CREATE OR REPLACE TEMP MACRO holder_tree() AS 2147483646::BIGINT;
 CREATE OR REPLACE TEMP MACRO holder_nobody() AS 2147483645::BIGINT;
@@ -8,11 +8,15 @@ CREATE OR REPLACE TEMP MACRO wrote_unknown() AS 2147483646::BIGINT;
 CREATE OR REPLACE TEMP MACRO value_of(fact) AS fact & 2147483647;
 CREATE OR REPLACE TEMP MACRO row_of(fact) AS fact >> 31;
 
+-- Outcomes of a donate, insert, match or allocate by which nothing came about.
+CREATE OR REPLACE TEMP MACRO in_vain(outcome) AS
+    outcome IS NOT NULL AND outcome IN ('suppressed', 'failed', 'exists', 'miss');
+
 -- How findings name an event: writer.seq.
 CREATE OR REPLACE TEMP MACRO event_name(event) AS
     format('event {}.{}', event >> 40, event & ((1::BIGINT << 40) - 1));
 
--- How findings speak of a request: the engine's id for it, else its number.
+-- ... a request: the engine's id for it, else its number.
 CREATE OR REPLACE TEMP MACRO request_name(in_process, number) AS
     COALESCE(
         'request ' || (SELECT any_value(request_id) FROM requests
@@ -20,20 +24,20 @@ CREATE OR REPLACE TEMP MACRO request_name(in_process, number) AS
         'request ' || number,
         'nobody');
 
--- ... of an act: its word in the glossary, the forward that it is part of, the event.
+-- ... an act: its word in the glossary, the forward that it is part of, the event.
 CREATE OR REPLACE TEMP MACRO act_name(op, role, forward, event) AS
     format('the {}{} ({})',
            CASE WHEN op = 'scatter' AND role = 'live' THEN 'commit'
                 WHEN op = 'scatter' THEN 'track'
-                ELSE op END,
+                ELSE op::VARCHAR END,
            COALESCE(' of forward ' || forward, ''),
            event_name(event));
 
--- ... of a slot in one of its leases.
+-- ... a slot in one of its leases.
 CREATE OR REPLACE TEMP MACRO lease_name(slot, generation) AS
     format('slot {}{}', slot, COALESCE(' (generation ' || generation || ')', ''));
 
--- ... of a device act that the host heard of later than of another act, which it precedes.
+-- ... that the host heard of a device act only after one that it precedes.
 CREATE OR REPLACE TEMP MACRO said_late(position, "order", other) AS
     CASE WHEN position < other AND "order" > other
          THEN format(', which was launched at {}, before {}, though said later,', position, other)

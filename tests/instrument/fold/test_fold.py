@@ -36,21 +36,22 @@ def test_each_act_meets_what_the_acts_before_it_left() -> None:
 def test_a_restore_touches_two_slots() -> None:
     told = rows(
         "r7+ r7+keep5 P1 1:5^64 /1 5!64n2 r9+ r9+live3 P2 2:3<5@64n2",
-        "op, slot, reads, depth_was, depth_is",
+        "op, slot, reads, depth_was, writes",
     )
     assert [row for row in told if row[0] == "restore"] == [
-        ("restore", 3, False, None, 64),
-        ("restore", 5, True, 64, 64),
+        ("restore", 3, False, None, True),
+        ("restore", 5, True, 64, False),
     ]
 
 
 def test_a_new_lease_begins_unwritten() -> None:
-    told = rows("r7+ r7+keep5 P1 1:5^64 /1 -5 r9+ r9+keep5 D2", "op, lease, written_was")
+    told = rows("r7+ r7+keep5 P1 1:5^64 /1 -5 r9+ r9+keep5 5!64n2", "op, live_was, written_was")
     assert told == [
-        ("allocate", 1, False),
-        ("scatter", 1, False),
-        ("free", 1, True),
-        ("allocate", 4, True),
+        ("allocate", False, False),
+        ("scatter", True, False),
+        ("free", True, True),
+        ("allocate", False, True),
+        ("donate", True, False),
     ]
 
 
