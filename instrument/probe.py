@@ -154,6 +154,14 @@ def stop() -> None:
     _local = threading.local()
 
 
+def next_seq() -> int:
+    """The `seq` of this thread's next event: an AMEND says it as `amends`, once more is known.
+
+    It moves on only if that event is stored. -1 while off, and for a thread that got no writer.
+    """
+    return _voice().next_seq if _session is not None else -1
+
+
 def lost_count() -> int:
     """Events that this process has said and the trace doesn't have. 0 while off."""
     return _session.lost_count() if _session is not None else 0

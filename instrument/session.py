@@ -22,6 +22,9 @@ from .writer import Writer, slot_count
 class Voice(Protocol):
     """What a thread speaks through."""
 
+    @property
+    def next_seq(self) -> int: ...
+
     def append(self, op: Op, given: dict[str, Any]) -> int: ...
 
     def state(self, fact: Fact, content: dict[str, Any]) -> None: ...
@@ -29,6 +32,8 @@ class Voice(Protocol):
 
 class Overflow:
     """The voice of threads that got no writer: nothing is stored, everything is counted."""
+
+    next_seq = -1
 
     def __init__(self, control: Control | None, orders: Iterator[int]) -> None:
         self._control, self._orders = control, orders

@@ -57,6 +57,11 @@ class Writer:
         self._gap = False
         self._reported = [0] * (layout.BLOCK_REASONS * layout.OP_CODES)
 
+    @property
+    def next_seq(self) -> int:
+        """What the next event will be numbered."""
+        return self._seq
+
     def append(self, op: Op, given: dict[str, Any]) -> int:
         """Store a call of `probe.emit`; its order. What can't be stored is counted."""
         order = next(self._orders)

@@ -333,3 +333,18 @@ def test_any_mixture_of_values_and_lists_comes_back(
     found = events_table(scan.batch().events).to_pylist()
     scan.close()
     assert [{n: f[n] for n in e} for f, e in zip(found, expected, strict=True)] == expected
+
+
+def test_an_amendment_can_name_the_event_that_it_completes(traced: Path) -> None:
+    probe.emit(Op.FORWARD_LAUNCH, forward=1)
+    first = probe.next_seq()
+    probe.emit(Op.FREE, slots=[None, None])
+    assert probe.next_seq() == first + 2
+    probe.emit(Op.AMEND, slots=[7], amends=first + 1)
+    found = rows(traced)
+    assert [row["seq"] for row in found if row["op"] == "free"] == [first, first + 1]
+    assert found[-1]["amends"] == first + 1
+
+
+def test_off_there_is_no_next_event() -> None:
+    assert probe.next_seq() == -1
