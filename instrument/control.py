@@ -151,7 +151,7 @@ class Control:
 
 def _claim(directory: Path) -> tuple[int, mmap.mmap]:
     """A process number and its mapped `.new` file, which becomes visible once it is filled in."""
-    taken = [int(p.name[1:7]) for p in directory.glob("p*.ctl")]
+    taken = [int(p.name[1:7]) for p in directory.glob(layout.CONTROL_FILES)]
     number = max(taken, default=-1) + 1
     while True:
         path = directory / layout.control_name(number)

@@ -146,6 +146,10 @@ class Reason(IntEnum):
     DAMAGED = 2  # found by a reader: bytes of a segment are not what was written
 
 
+CONTROL_FILES = f"p{'[0-9]' * 6}.ctl"
+SEGMENT_FILES = f"p{'[0-9]' * 6}-{'[0-9]' * 6}.seg"
+
+
 def segment_name(process: int, number: int) -> str:
     """File name of a segment."""
     return f"p{process:06d}-{number:06d}.seg"

@@ -11,7 +11,7 @@ from . import expand
 from .control import ControlImage
 from .event import Op, op_name
 from .expand import Events
-from .layout import SEGMENT_HEADER_DATA, Fact, Reason
+from .layout import CONTROL_FILES, SEGMENT_FILES, SEGMENT_HEADER_DATA, Fact, Reason
 from .segment import Records, SegmentError, SegmentFile
 
 BATCH_EVENTS = 500_000
@@ -43,11 +43,13 @@ class Batch:
     anchors: list[Row] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
 
-    def join(self, other: Batch) -> None:
-        """Take in a later batch."""
-        self.events = expand.concatenate([self.events, other.events])
+    @staticmethod
+    def join(batches: list[Batch]) -> Batch:
+        """One batch of several that came one after another."""
+        whole = Batch(events=expand.concatenate([b.events for b in batches]))
         for name in ("requests", "hooks", "notes", "gaps", "anchors", "offsets"):
-            getattr(self, name).extend(getattr(other, name))
+            getattr(whole, name).extend(row for b in batches for row in getattr(b, name))
+        return whole
 
     @property
     def empty(self) -> bool:
@@ -156,10 +158,10 @@ class Scan:
 
     def look(self) -> None:
         """Find new files. Control files are read before commit words: no loss is counted late."""
-        for path in sorted(self.directory.glob("p*.ctl")):
+        for path in sorted(self.directory.glob(CONTROL_FILES)):
             image = ControlImage(path)
             self.images[image.process] = image
-        for path in sorted(self.directory.glob("p*.seg")):
+        for path in sorted(self.directory.glob(SEGMENT_FILES)):
             if path in self._seen:
                 continue
             try:
@@ -213,8 +215,9 @@ class Scan:
         writer = file.writer
         assert writer is not None
         image = self.images.get(file.process)
-        # Who has sealed, stopped or died has committed its last before that.
-        last = file.sealed or image is None or image.state != "running"
+        # Who has sealed or stopped has committed its last before that. Of a dead process one
+        # can't be as sure: it may live where its pid means nothing here.
+        last = file.sealed or (image is not None and image.state == "stopped")
         end, committed = file.committed
         count = 0
         if end > offset.bytes:

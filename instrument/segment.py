@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 import zlib
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from . import layout
 Headers = np.ndarray[Any, np.dtype[np.void]]
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
+_HEAD = layout.SEGMENT_HEADER_DATA
 _TAG = struct.Struct("<II")
 _CRC_OF_NO_CRC = zlib.crc32(b"\0" * 4)
 
@@ -46,7 +46,7 @@ class Records:
 
 
 class SegmentFile:
-    """A segment opened for reading, while its writer may still write."""
+    """A segment to read from, while its writer may still write."""
 
     def __init__(self, path: Path) -> None:
         """Map the file.
@@ -56,21 +56,16 @@ class SegmentFile:
             OSError: it can't be read.
         """
         self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            self.process, self.number, self.anchor = self._header()
-            # The words alone are mapped: the file may be cut to its committed size meanwhile, and
-            # what is read beyond the end of a mapped file kills the reader.
-            self._map = mmap.mmap(self._descriptor, layout.SEGMENT_HEADER_DATA, prot=mmap.PROT_READ)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        # The words alone stay mapped. Files are not kept open, since a trace may have thousands;
+        # and a file may be cut to its committed size, beyond which a mapping kills its reader.
+        with path.open("rb") as file:
+            self.process, self.number, self.anchor = self._header(file.read(_HEAD))
+            self._map = mmap.mmap(file.fileno(), _HEAD, prot=mmap.PROT_READ)
         self._words = memoryview(self._map).cast("q")
 
-    def _header(self) -> tuple[int, int, tuple[int, int]]:
+    def _header(self, head: bytes) -> tuple[int, int, tuple[int, int]]:
         size = struct.calcsize(layout.SEGMENT_HEADER)
-        head = os.pread(self._descriptor, layout.SEGMENT_HEADER_DATA, 0)
-        if len(head) < layout.SEGMENT_HEADER_DATA or head[:8] != layout.SEGMENT_MAGIC:
+        if len(head) < _HEAD or head[:8] != layout.SEGMENT_MAGIC:
             raise SegmentError(f"{self.path} is no segment of slotscope. Remove it to go on.")
         fields = struct.unpack(layout.SEGMENT_HEADER, head[:size])
         _, version, process, number, _, monotonic_ns, realtime_ns, crc = fields
@@ -111,7 +106,9 @@ class SegmentFile:
         A record whose bytes are not what was written is left out and told as damage, with all that
         follows it if its size can't be trusted either.
         """
-        data = os.pread(self._descriptor, end - start, start)
+        with self.path.open("rb") as file:
+            file.seek(start)
+            data = file.read(end - start)
         offsets, damage, at = _walk(data)
         if at < end - start:
             what = "cut off" if len(data) < end - start else "unreadable"
@@ -120,10 +117,9 @@ class SegmentFile:
         return Records(data, found, _headers(data, found), end, tuple(damage))
 
     def close(self) -> None:
-        """Unmap and close."""
+        """Unmap."""
         self._words.release()
         self._map.close()
-        os.close(self._descriptor)
 
 
 def _walk(data: bytes) -> tuple[list[int], list[Damage], int]:

@@ -17,7 +17,7 @@ RESPAWN_S_MAX = 60.0
 def locked(directory: Path) -> bool:
     """A collector runs on this trace."""
     try:
-        descriptor = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

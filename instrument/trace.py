@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 
 import duckdb
@@ -48,7 +49,7 @@ class Trace:
     ) -> None:
         self.directory = directory
         self._scan = Scan(directory)
-        self._spans = False
+        self._spans, self._spans_lock = False, Lock()
         # Said here, the time limit holds for every cursor; as a later SET, for this one alone.
         self._con = store.connect(
             ":memory:",
@@ -120,10 +121,11 @@ class Trace:
     def define_spans(self) -> None:
         """Make the `spans` view, as `sql` does for a query that names it. It takes half a second,
         so a trace is opened without it."""
-        if not self._spans:
-            ((uid,),) = self._con.execute("SELECT trace_uid FROM meta").fetchall()
-            spans.install(self._con, uid)
-            self._spans = True
+        with self._spans_lock:
+            if not self._spans:
+                ((uid,),) = self._con.execute("SELECT trace_uid FROM meta").fetchall()
+                spans.install(self._con, uid)
+                self._spans = True
 
     def history(self, slot: int, pool: int = 0) -> pa.Table:
         """All that happened to a slot, in the order in which it took effect."""
@@ -175,10 +177,10 @@ class Trace:
         """Read from the segments themselves. Always False: nothing of it is stored."""
         store.create(self._con)
         tables = store.Tables(self._con)
-        whole = Batch()
+        batches = []
         while not (batch := self._scan.batch()).empty:
-            whole.join(batch)
-        tables.append(whole)
+            batches.append(batch)
+        tables.append(Batch.join(batches))
         return False
 
     def _define(self) -> None:

@@ -90,7 +90,7 @@ def test_batches_equal_the_model(history: list[Act], cuts: list[int]) -> None:
     assert found == model(history)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(acts, st.randoms(use_true_random=False), st.integers(1, 5))
 def test_late_records_are_put_right_in_the_tables(
     history: list[Act], draw: Any, batches: int
