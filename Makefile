@@ -10,13 +10,19 @@ PACKAGES := engine instrument kernels dashboard
 WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test check types fmt bench gpu browser clean
+SGLANG ?= 0.5.23
+SGLANG_READY = .venv-sglang/$(SGLANG)/.ready
+
+.PHONY: demo test test-sglang check types fmt bench gpu browser clean
 
 demo: $(READY)  ## a real bug, live; HEADLESS=1 prints the finding and exits
 	$(BIN)/slotscope demo $(if $(HEADLESS),--headless)
 
 test: check browser  ## everything that CI runs
-	$(BIN)/pytest -q -n $(WORKERS) --ignore tests/tidy
+	$(BIN)/pytest -q -n $(WORKERS) -m 'not sglang' --ignore tests/tidy
+
+test-sglang: $(READY) $(SGLANG_READY)  ## the real SGLang on this CPU; SGLANG=0.5.17 for another release
+	SGLANG=$(SGLANG) $(BIN)/pytest -q -m sglang tests
 
 check: $(READY) types  ## layout, lint, types and the rules of the house
 	$(BIN)/ruff format --check
@@ -41,6 +47,15 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[all]' --group dev
 	touch $@
 
+# SGLang goes without its own dependencies (GPUs, media, other models: 5 GB); the file pins the rest.
+.venv-sglang/%/.ready: tests/sglang/releases/%.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --upgrade pip
+	$(@D)/bin/pip install --quiet --constraint $< '$(TORCH)'
+	$(@D)/bin/pip install --quiet --no-deps --requirement $<
+	$(@D)/bin/pip install --quiet --constraint $< --editable .
+	touch $@
+
 # The packages lie at the top and are imported as slotscope.*: mypy finds them through links.
 types: $(TYPING)
 $(TYPING): pyproject.toml
@@ -56,4 +71,4 @@ browser:  ## Debian's chromium, for the dashboard's tests
 	else echo "No chromium: the browser tests will be skipped. Install it: sudo apt-get install chromium"; fi
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .venv-sglang build *.egg-info

@@ -1,0 +1,20 @@
+"""An SGLang plugin: what its hybrid models need changed at run time to be served on a CPU.
+
+SGLang's files stay as they came. Each module here holds one reason for a change:
+    scatters    the kernels that commit a verified state refuse tensors outside a GPU
+    permits     what SGLang allows on GPUs alone: extra_buffer; overlap with speculation
+    backends    the CPU attention that knows verify and draft steps asks for AMX instructions
+    layers      two layers take most of a step when Triton interprets them
+    early       releases up to 0.5.18 allocate on "cuda" by name
+"""
+
+from . import backends, early, layers, permits, scatters
+
+
+def register() -> None:
+    """Register every hook that this release has a place for; called in each SGLang process."""
+    scatters.register()
+    permits.register()
+    backends.register()
+    layers.register()
+    early.register()
