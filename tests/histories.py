@@ -37,10 +37,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
-from slotscope.instrument.event import ENUMS, Op, columns, op_name
+from slotscope.instrument import schema
+from slotscope.instrument.arrow import enum_ddl, events_ddl
+from slotscope.instrument.event import Op, columns, op_name
 
 Row = dict[str, Any]
 
@@ -287,46 +288,43 @@ def _number_lives(rows: Iterable[Row]) -> None:
             row["src_generation"] = lives.get((row["process"], row["src_slot"]), 0)
 
 
-def sql_type(column: str, dtype: np.dtype[np.generic]) -> str:
-    """The DuckDB type of an event's column as a trace shows it: codes are shown as names."""
-    return "VARCHAR" if column in ENUMS else {4: "INTEGER", 8: "BIGINT"}[dtype.itemsize]
+TABLES = ("requests", "hooks", "notes", "gaps")
 
 
-EVENTS_DDL = "CREATE TABLE events ({})".format(
-    ", ".join(f'"{name}" {sql_type(name, dtype)}' for name, dtype, _ in columns())
-)
-
-_TABLES = """
-CREATE TABLE requests (process INTEGER, request INTEGER, request_id VARCHAR);
-CREATE TABLE hooks (process INTEGER, name VARCHAR, op VARCHAR, live BOOLEAN, time_ns BIGINT);
-CREATE TABLE gaps
-    (process INTEGER, op VARCHAR, count BIGINT, first_order BIGINT, last_order BIGINT);
-CREATE TABLE notes (process INTEGER, key VARCHAR, value VARCHAR, time_ns BIGINT);
-CREATE VIEW forwards AS SELECT process, forward FROM events WHERE op = 'forward.launch';
-"""
+def create(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the empty tables of a trace, those that detectors read."""
+    tables = schema.statements("tables")
+    con.execute(";\n".join([*enum_ddl(), events_ddl()[0], *(tables[name] for name in TABLES)]))
 
 
 def connect(history: str = "", *, dead: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
     """A connection with the history as a trace's tables; hooks of the ops in `dead` are dead."""
     rows, gaps = read(history)
     con = duckdb.connect(config={"threads": 1})
-    con.execute(EVENTS_DDL + ";" + _TABLES)
-    names = [name for name, _, _ in columns()]
+    create(con)
     if rows:
-        said = pa.table({n: [r.get(n) for r in rows] for n in names})
+        names = [name for name, _, _ in columns()]
+        said = pa.table({name: [row.get(name) for row in rows] for name in names})
         con.register("said", said)
         con.execute("INSERT INTO events SELECT * FROM said")
         con.unregister("said")
-    processes = sorted({r["process"] for r in rows} | {0})
-    for process in processes:
-        con.executemany(
-            "INSERT INTO hooks VALUES (?, 'engine', ?, ?, 0)",
-            [[process, op_name(op), op_name(op) not in dead] for op in Op],
-        )
     con.execute(
-        "INSERT INTO requests SELECT DISTINCT process, request, 'q' || request FROM events"
-        " WHERE request IS NOT NULL"
+        "INSERT INTO hooks SELECT DISTINCT process, 'engine', op, op NOT IN (SELECT unnest($2)), 0"
+        " FROM (SELECT process FROM events UNION SELECT 0), (SELECT unnest($1) AS op)",
+        [[op_name(op) for op in Op], list(dead)],
+    )
+    con.execute(
+        "INSERT INTO requests BY NAME SELECT DISTINCT process, request, 0 AS attempt,"
+        " 'q' || request AS request_id, 0 AS \"order\", 0 AS time_ns"
+        " FROM events WHERE request IS NOT NULL"
     )
     for gap in gaps:
-        con.execute("INSERT INTO gaps VALUES (?, NULL, 1, ?, ?)", [*gap.values()])
+        lose(con, **gap)
     return con
+
+
+def lose(con: duckdb.DuckDBPyConnection, **gap: Any) -> None:
+    """Say that records were lost. Columns of `gaps`; the count is 1 where none is given."""
+    row = {"reason": "full", "count": 1, "open": False} | gap
+    names = ", ".join(f'"{name}"' for name in row)
+    con.execute(f"INSERT INTO gaps ({names}) VALUES ({', '.join('?' * len(row))})", [*row.values()])

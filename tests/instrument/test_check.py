@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from histories import connect
+from histories import connect, lose
 from verdicts import checked
 
 from slotscope.instrument import check, detectors
@@ -37,7 +37,7 @@ def test_the_latest_word_on_a_hook_counts() -> None:
 
 def test_lost_events_blind_only_the_detectors_that_need_them() -> None:
     with connect(SERVED) as con:
-        con.execute("INSERT INTO gaps VALUES (0, 'verify.plan', 3, 900, 950)")
+        lose(con, process=0, op="verify.plan", count=3, first_order=900, last_order=950)
         report = check.run(con)
     assert [v.detector for v in report.verdicts if v.verdict == "blind"] == ["D4"]
     (why,) = (v.why for v in report.verdicts if v.verdict == "blind")
@@ -47,7 +47,7 @@ def test_lost_events_blind_only_the_detectors_that_need_them() -> None:
 def test_damaged_bytes_hide_a_whole_process_and_no_other() -> None:
     twice = SERVED + " -3"
     with connect(f"{twice} | {twice}") as con:
-        con.execute("INSERT INTO gaps VALUES (0, NULL, 0, NULL, NULL)")
+        lose(con, process=0, reason="damaged", count=0)
         report = check.run(con)
     assert [finding.process for finding in report.findings] == [1]
     assert all(v.blind_spots for v in report.verdicts)

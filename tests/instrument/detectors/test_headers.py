@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from histories import connect
-from verdicts import judge
+from verdicts import checked, judge
 
 from slotscope.instrument import detectors, fold
 from slotscope.instrument.detectors import COLUMNS, Detector, DetectorError, page
@@ -31,10 +31,11 @@ def test_its_query_has_the_fixed_columns(detector: Detector) -> None:
     assert dict(c[:2] for c in columns)["witness"] == "BIGINT[]"
 
 
-@by_id
-def test_it_is_blind_without_any_one_op_that_it_needs(detector: Detector) -> None:
-    for op in detector.needs:
-        assert judge(detector.id, "r7+ r7+live3", dead=[op]).verdict == "blind"
+@pytest.mark.parametrize("op", sorted({op for each in detectors.load() for op in each.needs}))
+def test_a_dead_op_blinds_those_that_need_it_and_no_other(op: str) -> None:
+    report = checked("r7+ r7+live3", dead=[op])
+    blind = {verdict.detector for verdict in report.verdicts if verdict.verdict == "blind"}
+    assert blind == {detector.id for detector in detectors.load() if op in detector.needs}
 
 
 @by_id

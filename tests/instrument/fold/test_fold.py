@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from histories import EVENTS_DDL, connect
+from histories import connect
 
 from slotscope.instrument import fold
 from slotscope.instrument.fold import FoldError
@@ -65,7 +65,6 @@ def test_a_running_maximum_equals_the_last_value_of_a_window(threads: int) -> No
     """Many row groups and threads: sorted rows must reach the running window in their order."""
     with connect() as con:
         con.execute(f"SET threads = {threads}")
-        con.execute("DROP TABLE events; " + EVENTS_DDL)
         con.execute("""
             INSERT INTO events BY NAME
             SELECT 0 AS process, 0 AS writer, n AS seq, n AS "order", n AS position, n AS time_ns,
