@@ -1,0 +1,46 @@
+"""Layout: where a release keeps what belongs to a request.
+
+From 0.5.19 the recurrent state's fields stand on `req.kv`, before that on the request itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def holder(req: Any) -> Any:
+    """The object that has a request's `mamba_*` fields."""
+    kv = getattr(req, "kv", None)
+    return kv if hasattr(kv, "mamba_pool_idx") else req
+
+
+def row(req: Any) -> int | None:
+    """The request's row in the request pool; None before it has one."""
+    kv = getattr(req, "kv", None)
+    found: int | None = getattr(kv if hasattr(kv, "req_pool_idx") else req, "req_pool_idx", None)
+    return found
+
+
+def node(handle: Any) -> int | None:
+    """A tree node's number. The Rust core hands out numbers, the Python core of old nodes."""
+    found = getattr(handle, "id", handle)
+    return int(found) if found is not None else None
+
+
+def matched(result: Any) -> int | None:
+    """Tokens of the prefix that a match found on the device; None where more of it is elsewhere."""
+    if getattr(result, "host_hit_length", 0):
+        return None
+    length = getattr(result, "device_prefix_len", None)
+    return int(length) if length is not None else len(result.device_indices)
+
+
+def tokens(req: Any) -> int:
+    """Tokens of a request's prompt and output."""
+    return len(req.origin_input_ids) + len(req.output_ids)
+
+
+def accepted(result: Any) -> list[int]:
+    """Tokens that a verify accepted for each request, the fed root included. Host values."""
+    root: int = getattr(result, "num_non_draft_tokens_per_req", 1)
+    return [drafts + root for drafts in result.num_correct_drafts_per_req_cpu]

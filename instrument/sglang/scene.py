@@ -1,0 +1,112 @@
+"""Scene: what the hooks of one process share, between one call of SGLang's and the next.
+
+All of it belongs to the scheduler's thread, which makes every call that is hooked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from slotscope.instrument.event import Kind, Op, Role
+
+from .grids import Grids
+from .ids import Id, Ids, known
+from .requests import Live, Requests, Told
+from .speech import Speech
+
+
+@dataclass(slots=True)
+class Claim:
+    """Who asks for slots while a call of SGLang's lasts."""
+
+    request: int | None = None
+    role: Role | None = None
+    live: Live | None = None
+    waiting: list[Sequence[Id]] | None = None  # told by the claimant; None: told at once
+
+
+@dataclass(slots=True, eq=False)
+class Book:
+    """What is known of one pool's slots. Numbers that are still on the device are not in it yet."""
+
+    pool: int
+    owners: dict[int, tuple[int | None, Role | None]] = field(default_factory=dict)
+    nodes: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)  # node, label
+
+
+@dataclass(slots=True, eq=False)
+class Flight:
+    """One launched forward, until its result is read."""
+
+    number: int
+    kind: Kind
+    launch: int
+    pool: int
+    told: list[Told]
+    lives: list[Live]
+    rows: list[int | None]
+    micro_batch: int | None = None
+    targets: Sequence[Id] | None = None  # track slot of each request; None where tracking is off
+    in_place: list[bool] = field(default_factory=list)  # whether that is the kept checkpoint
+    commits: int = 0
+    retired: bool = False
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The columns that all device acts of the forward have."""
+        return {
+            "forward": self.number,
+            "kind": self.kind,
+            "launch": self.launch,
+            "micro_batch": self.micro_batch,
+            "pool": self.pool,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Donation:
+    """A checkpoint that a request is about to give to the tree."""
+
+    told: Told
+    slots: Sequence[Id]
+    label: int
+    role: Role
+
+
+class Scene:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.ids = Ids()
+        self.speech = Speech(self.ids)
+        self.requests = Requests(self.ids)
+        self.claims: list[Claim] = []
+        self.taken: Any = None  # what the free list gave last
+        self.hidden = False  # slots move that nobody has asked for yet
+        self.evicting = False
+        self.flight: Flight | None = None
+        self.relayed: Flight | None = None  # of another time, which is being committed now
+        self.flights = 0
+        self.micro_batch: int | None = None
+        self.donation: Donation | None = None
+        self.grids: Grids | None = None
+        self._books: WeakKeyDictionary[Any, Book] = WeakKeyDictionary()
+
+    def book(self, allocator: Any) -> Book:
+        """The book of an allocator's pool. Pools are numbered as they turn up."""
+        found = self._books.get(allocator)
+        if found is None:
+            found = self._books[allocator] = Book(len(self._books))
+        return found
+
+    def allocated(
+        self, allocator: Any, slots: Sequence[Id], request: int | None, role: Role | None
+    ) -> None:
+        """Tell that leases begin."""
+        book = self.book(allocator)
+        self.speech.say(Op.ALLOCATE, slots, request=request, role=role, pool=book.pool)
+        for slot in slots:
+            known(slot, lambda number: book.owners.__setitem__(number, (request, role)))

@@ -1,0 +1,60 @@
+"""Speech: `probe.emit` for slots whose numbers may still be on the device.
+
+An event is said when it happens, with the numbers that are known. The others follow in an `amend`
+that names the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Op
+
+from .ids import Id, Ids, Pending, plain
+
+
+class Speech:
+    """Says events, and completes them."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._open: list[tuple[int, Id, Id]] = []  # seq of the event, its slot, its src_slot
+
+    def say(
+        self, op: Op, slots: Sequence[Id], sources: Sequence[Id] | None = None, **columns: Any
+    ) -> int:
+        """Say one operation on some slots; the record's order, as `probe.emit` returns it.
+
+        Args:
+            sources: for each slot, the one that was read.
+            columns: the other arguments of `probe.emit`.
+        """
+        first = probe.next_seq()
+        if sources is not None:
+            columns["src_slot"] = [*map(plain, sources)]
+        order = probe.emit(op, slots=[*map(plain, slots)], **columns)
+        if probe.next_seq() == first + len(slots):  # Stored: what is lost can't be completed.
+            for i, slot in enumerate(slots):
+                source = sources[i] if sources is not None else None
+                if _open(slot) or _open(source):
+                    self._open.append((first + i, slot, source))
+        return order
+
+    def settle(self) -> None:
+        """Complete what can be completed by now. Waits for nothing."""
+        self._ids.flush()
+        if not self._ids.settle():
+            return
+        waiting = []
+        for seq, slot, source in self._open:
+            if _open(slot) or _open(source):
+                waiting.append((seq, slot, source))
+            else:
+                probe.emit(Op.AMEND, slots=plain(slot), src_slot=plain(source), amends=seq)
+        self._open = waiting
+
+
+def _open(slot: Id) -> bool:
+    return isinstance(slot, Pending) and slot.value is None

@@ -1,0 +1,123 @@
+"""Verify: what a speculative forward plans, what it commits, what the host learns of it later.
+
+All commit paths move states through `update_mamba_state_after_mtp_verify`, or fold a replay ring.
+EAGLE, NEXTN and NGRAM come there through `commit_mamba_states_after_verify`, DFLASH and DSPARK by
+themselves, pipeline stages when the accept result is relayed to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from slotscope.instrument import probe
+from slotscope.instrument.event import Kind, Op, Role
+
+from . import layout
+from .forwards import FLIGHT, landed
+from .scene import Flight, Scene
+
+
+def targets_chosen(scene: Scene, _: Any, batch: Any) -> None:
+    """A verify's track slots are looked up."""
+    flight = scene.flight
+    if flight is None or batch.mamba_track_indices is None:
+        return
+    slots = scene.ids.of(batch.mamba_track_indices)
+    flight.targets = [None if isinstance(slot, int) and slot < 0 else slot for slot in slots]
+    pool = batch.req_to_token_pool
+    planned = getattr(batch, "mamba_lazy_spec_track_positions_cpu", None)
+    if planned is not None:
+        keeps = [pool.get_mamba_ping_pong_keep_idx(req) for req in batch.reqs]
+        flight.in_place = [a == b for a, b in zip(planned, keeps, strict=True)]
+
+
+def commit_called(
+    scene: Scene, target_worker: Any, batch: Any, *_: Any, **__: Any
+) -> Generator[None, Any, None]:
+    """Accepted states are to be committed: now, or for a forward whose result was relayed."""
+    scene.relayed = getattr(batch, FLIGHT, None) if scene.flight is None else None
+    flight = scene.flight or scene.relayed
+    before = flight.commits if flight is not None else 0
+    try:
+        yield
+    finally:
+        scene.relayed = None
+    # With a replay ring, accepted inputs are folded into the state, and nothing is scattered.
+    if flight is not None and flight.commits == before and _folds(batch):
+        flight.commits += 1
+
+
+def state_committed(scene: Scene, *_: Any, **__: Any) -> None:
+    """Accepted states go to the live slots, and a crossed boundary's to the track slots."""
+    flight = scene.flight or scene.relayed
+    if flight is not None:
+        flight.commits += 1
+
+
+def accept_relayed(
+    scene: Scene, scheduler: Any, batch: Any, fwd_batch: Any, *_: Any, **__: Any
+) -> None:
+    """A pipeline stage gets the accept result of a forward that it ran before."""
+    flight: Flight | None = getattr(fwd_batch, FLIGHT, None)
+    if flight is not None:
+        probe.emit(Op.RELAY_RECEIVE, forward=flight.number, micro_batch=flight.micro_batch)
+
+
+def result_resolved(scene: Scene, _: Any, processor: Any, result: Any, batch: Any) -> None:
+    """The host knows how many tokens each request's verify accepted."""
+    flight: Flight | None = getattr(batch, FLIGHT, None)
+    if flight is None or flight.kind is not Kind.VERIFY or flight.retired:
+        return
+    accepted = layout.accepted(result)
+    befores = [live.depth or 0 for live in flight.lives]
+    afters = [before + taken for before, taken in zip(befores, accepted, strict=True)]
+    for live, after in zip(flight.lives, afters, strict=True):
+        live.depth = after
+    for _time in range(flight.commits):
+        _committed(scene, flight, befores, accepted)
+        _crossed(scene, flight, befores, afters)
+    landed(flight)
+
+
+def _folds(batch: Any) -> bool:
+    states = batch.req_to_token_pool.mamba_pool
+    return getattr(states, "replayssm_spec_write_pos", None) is not None
+
+
+def _committed(scene: Scene, flight: Flight, befores: list[int], accepted: list[int]) -> None:
+    scene.speech.say(
+        Op.SCATTER,
+        [live.slot for live in flight.lives],
+        request=[told.number for told in flight.told],
+        row=flight.rows,
+        role=Role.LIVE,
+        step=[taken - 1 for taken in accepted],
+        accept_len=accepted,
+        depth_before=befores,
+        depth=[before + taken for before, taken in zip(befores, accepted, strict=True)],
+        **flight.said,
+    )
+
+
+def _crossed(scene: Scene, flight: Flight, befores: list[int], afters: list[int]) -> None:
+    if scene.grids is None or flight.targets is None:
+        return
+    crossed = [
+        (i, depth)
+        for i, (before, after) in enumerate(zip(befores, afters, strict=True))
+        if flight.targets[i] is not None
+        and (depth := scene.grids.crossed(before, after)) is not None
+    ]
+    if crossed:
+        scene.speech.say(
+            Op.SCATTER,
+            [flight.targets[i] for i, _ in crossed],
+            request=[flight.told[i].number for i, _ in crossed],
+            row=[flight.rows[i] for i, _ in crossed],
+            role=Role.SPARE,
+            step=[depth - befores[i] - 1 for i, depth in crossed],
+            depth=[depth for _, depth in crossed],
+            grid=scene.grids.track,
+            **flight.said,
+        )
