@@ -44,6 +44,11 @@ def test_a_donation_that_was_suppressed_reads_nothing() -> None:
     assert judge("D2", SEATED + "/1 5!192x r7- -3 -5").verdict == "clean"
 
 
+def test_a_write_that_tells_no_depth_is_a_write() -> None:
+    told = SEATED + "scatter(slot=5,request=7,forward=1,role=keep) /1 5!192n2"
+    assert judge("D2", told).witness == []
+
+
 def test_it_is_blind_where_writes_are_not_reported() -> None:
     answer = judge("D2", SEATED + "1:5^192 /1 5!192n2", dead=["copy"])
     assert answer.verdict == "blind"
