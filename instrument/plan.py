@@ -103,7 +103,18 @@ class Form:
 class Plan:
     """How the calls that give certain arguments, in a certain order, are stored."""
 
-    __slots__ = ("_forms", "columns", "mask", "pack", "pick", "single", "size", "tags")
+    __slots__ = (
+        "_forms",
+        "columns",
+        "form",
+        "mask",
+        "pack",
+        "pick",
+        "single",
+        "size",
+        "tags",
+        "whole",
+    )
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
         unknown = [a for a in arguments if a not in layout.BY_ARGUMENT]
@@ -114,18 +125,27 @@ class Plan:
         self.pick = _picker([c.argument for c in self.columns])
         self.pack, self.size = _packer(self.columns)
         self.tags = [self.size | op << layout.OP_SHIFT for op in range(layout.OP_CODES)]
-        self.single = True  # The latest such call had one value for every argument.
         self._forms: dict[tuple[type, ...], Form] = {}
+        # What the latest call was like. The next one most likely is, or else it will not fit.
+        self.single = True
+        self.whole = True  # It had no null: a value in that place would fit, and be left out.
+        self.form = Form(self.columns, (0,) * len(self.columns))
 
-    def form(self, values: tuple[Any, ...]) -> Form:
-        """The form for values of these types."""
+    def learn(self, values: tuple[Any, ...]) -> None:
+        """From now on expect values of these types.
+
+        Raises:
+            RecordError: they can't be stored.
+        """
         types = (*map(type, values),)
         form = self._forms.get(types)
         if form is None:
             if len(self._forms) == FORMS_MAX:
                 self._forms.clear()
             form = self._forms[types] = Form(self.columns, values)
-        return form
+        self.form = form
+        self.single = form.ones == self.mask
+        self.whole = form.ones | form.lists == self.mask
 
 
 def plan(arguments: tuple[str, ...]) -> Plan:

@@ -77,10 +77,10 @@ def _silent(
 def _speak(op: Op, **given: Any) -> int:
     """The live form of `_silent`."""
     try:
-        voice = _local.voice
+        voice: Voice = _local.voice
     except AttributeError:
         voice = _voice()
-    return int(voice.append(op, given))
+    return voice.append(op, given)
 
 
 emit = _silent
@@ -168,18 +168,24 @@ def lost_count() -> int:
 
 
 def request(
-    request_id: str, *, attempt: int = 0, client_id: str = "", trace_parent: str = ""
+    request_id: str,
+    *,
+    number: int | None = None,
+    attempt: int = 0,
+    client_id: str = "",
+    trace_parent: str = "",
 ) -> int:
     """A number for a request, unique in this process; the trace keeps the pair. 0 while off.
 
     Args:
+        number: the engine's own, where it has one that is unique in this process.
         request_id: the engine's own id, unique among attempts that have the same number.
         client_id: what the client calls it; may repeat.
         trace_parent: W3C `traceparent` that came with it.
     """
     if _session is None:
         return 0
-    number = next(_session.requests)
+    number = next(_session.requests) if number is None else number
     content = {"number": number, "id": request_id, "attempt": attempt}
     content |= {"client": client_id, "parent": trace_parent}
     _voice().state(Fact.REQUEST, content)

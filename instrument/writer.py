@@ -14,7 +14,7 @@ from . import layout
 from .control import Control
 from .event import Op
 from .layout import SEGMENT_SIZE, WORD_COMMIT, Fact, Reason
-from .plan import PLANS, RecordError, plan
+from .plan import PLANS, Plan, RecordError, plan
 from .roller import Roller, Segment, seal
 
 _FACT_HEADER = struct.Struct(layout.HEADER)
@@ -86,7 +86,7 @@ class Writer:
                 self._events += 1
                 self._words[WORD_COMMIT] = self._events << layout.COMMIT_SHIFT | end
             else:
-                self._append(op, given, order)
+                self._append(way, op, given, order)
         except Exception:
             self._retry(op, given, order)
         finally:
@@ -118,23 +118,25 @@ class Writer:
             self._words = self._map = self._crcs = None
             seal(self._segment)
 
-    def _append(self, op: Op, given: dict[str, Any], order: int) -> None:
-        """Store any call."""
-        self._close_gap()
-        way = plan(tuple(given))
+    def _append(self, way: Plan, op: Op, given: dict[str, Any], order: int) -> None:
+        """Store any call whose values have the types of the latest call of its site."""
+        if self._gap:
+            self._close_gap()
         values = way.pick(given)
-        form = way.form(values)
-        way.single = form.ones == way.mask
-        record, n = form.record(values, op, self._seq, order, monotonic_ns())
+        if not way.whole:
+            way.learn(values)
+        record, n = way.form.record(values, op, self._seq, order, monotonic_ns())
         # A call on no slots says nothing.
         if n and not self._publish(record, n):
             self._lose(op, n, order, Reason.FULL)
 
     def _retry(self, op: Op, given: dict[str, Any], order: int) -> None:
-        """The short way has failed: where a list or a null stood for the first time, the long one
-        does not."""
+        """Store a call after the quick way has failed: its values may have other types than those
+        of the latest call."""
         try:
-            self._append(op, given, order)
+            way = plan(tuple(given))
+            way.learn(way.pick(given))
+            self._append(way, op, given, order)
         except Exception as error:
             self._refuse(op, given, order, error)
 

@@ -81,6 +81,26 @@ def test_a_call_is_one_event_for_each_slot(traced: Path, slots: Any) -> None:
     assert len({r["order"] for r in found}) == 1
 
 
+MIXTURE: list[tuple[Any, Any, Any]] = [
+    (1, 2, 3), ([4], [5], [6]), (7, None, 8), (9, 10, None), ([11], None, 12), ([13], [14], 15),
+    (np.array([16], np.int32), 17, [18]), (19, np.array([20], np.int32), np.array([21])),
+    ([None], 22, [23]), (24, 25, 26), (np.int32(27), [28], np.int64(29)), (30, None, [31]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shift", range(len(MIXTURE)))
+def test_one_call_site_may_say_it_differently_each_time(traced: Path, shift: int) -> None:
+    mixture = MIXTURE[shift:] + MIXTURE[:shift] + MIXTURE[::-1]
+    for slot, depth, label in mixture:
+        probe.emit(Op.ADVANCE, slots=slot, depth=depth, label=label)
+
+    def plain(value: Any) -> Any:
+        return value[0] if hasattr(value, "__len__") else value
+
+    found = [(r["slot"], r["depth"], r["label"]) for r in rows(traced)]
+    assert found == [tuple(map(plain, said)) for said in mixture]
+
+
 def test_a_call_on_no_slots_is_no_event(traced: Path) -> None:
     assert probe.emit(Op.CLEAR, slots=[]) > 0
     probe.emit(Op.CLEAR, slots=[1])
