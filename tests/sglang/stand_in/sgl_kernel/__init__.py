@@ -7,7 +7,7 @@ and favour clarity over speed; every other operator is absent and says so by nam
 
 from typing import Any
 
-from . import host, operators
+from . import operators
 from .absent import AbsentOperator, refuse_when_called
 from .kvcacheio import copy_all_layer_kv_cache_cpu
 from .mamba import causal_conv1d_fn_cpu, causal_conv1d_update_cpu, chunk_gated_delta_rule_cpu
@@ -46,7 +46,6 @@ __all__ = [
 # SGLang imports these at the top of modules, also where a text model on a CPU never calls them.
 IMPORTED_BUT_UNUSED = {"merge_state_v2"}
 
-host.without_accelerator()
 operators.publish()
 
 

@@ -110,7 +110,7 @@ def _decode(
     encoder_lens: Tensor | None = None,
     sinks: Tensor | None = None,
 ) -> None:
-    """`loc` [B] is where key and value [B, G, D] go; `attn_logits` is scratch of the real kernel."""
+    """`loc` [B]: where key and value [B, G, D] go. `attn_logits`: the real kernel's scratch."""
     _require_plain(logit_cap, is_cross_attn, sliding_window, sinks)
     if key is not None and value is not None:
         key_buffer[loc] = key.view(-1, *key_buffer.shape[1:]).to(key_buffer.dtype)

@@ -27,7 +27,8 @@ def causal_conv1d_fn_cpu(
     Each sequence starts from its window where `has_initial_state`, else from zeros, and leaves
     its last W - 1 inputs in the window. `query_start_loc` is [N + 1]; `seq_lens_cpu` is unread.
     """
-    assert conv_states is not None and cache_indices is not None and query_start_loc is not None
+    if conv_states is None or cache_indices is None or query_start_loc is None:
+        raise NotImplementedError("The CPU stand-in convolves from a pool of windows alone.")
     output = torch.zeros_like(x)
     bounds = query_start_loc.tolist()
     for n, slot in enumerate(cache_indices.tolist()):

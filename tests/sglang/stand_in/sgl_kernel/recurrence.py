@@ -132,7 +132,7 @@ def fused_sigmoid_gating_delta_rule_update_cpu(
 def _step(
     state: Tensor, query: Tensor, key: Tensor, value: Tensor, decay: Tensor, strength: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One token of N sequences: state [N, HV, V, K] -> the next state, and the output [N, HV, V]."""
+    """One token of N sequences: state [N, HV, V, K] -> the next one, and the output [N, HV, V]."""
     state = state * decay[..., None, None]
     error = value - torch.einsum("nhvk,nhk->nhv", state, key)
     state = state + torch.einsum("nhv,nhk->nhvk", strength[..., None] * error, key)

@@ -18,7 +18,7 @@ def assign_req_to_token_pool_cpu(
     out_cache_loc: Tensor,
     pool_len: int,
 ) -> None:
-    """table[row, start:end] = the next end - start places of `out_cache_loc`, request by request."""
+    """table[row, start:end] gets the next end - start places of `out_cache_loc`, by request."""
     for row, table, flat in _spans(req_pool_indices, start_offset, end_offset):
         req_to_token[row, table] = out_cache_loc[flat].to(req_to_token.dtype)
 

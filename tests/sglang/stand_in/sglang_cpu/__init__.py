@@ -1,6 +1,7 @@
 """An SGLang plugin: what its hybrid models need changed at run time to be served on a CPU.
 
 SGLang's files stay as they came. Each module here holds one reason for a change:
+    host        pinned memory and streams, of which a CPU has none
     scatters    the kernels that commit a verified state refuse tensors outside a GPU
     permits     what SGLang allows on GPUs alone: extra_buffer; overlap with speculation
     backends    the CPU attention that knows verify and draft steps asks for AMX instructions
@@ -8,11 +9,12 @@ SGLang's files stay as they came. Each module here holds one reason for a change
     early       releases up to 0.5.18 allocate on "cuda" by name
 """
 
-from . import backends, early, layers, permits, scatters
+from . import backends, early, host, layers, permits, scatters
 
 
 def register() -> None:
     """Register every hook that this release has a place for; called in each SGLang process."""
+    host.register()
     scatters.register()
     permits.register()
     backends.register()

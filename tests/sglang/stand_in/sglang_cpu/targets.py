@@ -4,8 +4,6 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from sglang.srt.plugins.hook_registry import HookRegistry, HookType
-
 
 class AbsentTarget(LookupError):
     """A place that every supported release has is missing: this release is a new one."""
@@ -16,20 +14,22 @@ def replace(hook: Callable[..., Any], *names: str, everywhere: bool = False) -> 
 
     Raises AbsentTarget where there is none and `everywhere` says that there must be.
     """
-    _register(hook, HookType.REPLACE, names, everywhere)
+    _register(hook, "REPLACE", names, everywhere)
 
 
 def wrap(hook: Callable[..., Any], *names: str, everywhere: bool = False) -> None:
     """Call `hook(original, *arguments)` in place of the function; as `replace` otherwise."""
-    _register(hook, HookType.AROUND, names, everywhere)
+    _register(hook, "AROUND", names, everywhere)
 
 
 def _register(
-    hook: Callable[..., Any], kind: HookType, names: tuple[str, ...], everywhere: bool
+    hook: Callable[..., Any], kind: str, names: tuple[str, ...], everywhere: bool
 ) -> None:
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
     present = [name for name in names if exists(name)]
     if present:
-        HookRegistry.register(present[0], hook, kind)
+        HookRegistry.register(present[0], hook, HookType[kind])
     elif everywhere:
         raise AbsentTarget(
             f"This SGLang has none of {', '.join(names)}, so it can't serve on a CPU. "

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 
-def without_accelerator() -> None:
+def register() -> None:
     """Make pinning and stream bookkeeping no-ops; does nothing where CUDA is available.
 
     SGLang pins host buffers and records streams unconditionally. On a CPU both would raise, and
@@ -15,9 +15,14 @@ def without_accelerator() -> None:
     """
     if torch.cuda.is_available():
         return
-    torch.Tensor.pin_memory = lambda self, device=None: self  # type: ignore[method-assign]
-    torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign]
-    torch.cuda.synchronize = lambda device=None: None
+    replacements: dict[str, Callable[..., Any]] = {
+        "Tensor.pin_memory": lambda tensor, device=None: tensor,
+        "Tensor.record_stream": lambda tensor, stream: None,
+        "cuda.synchronize": lambda device=None: None,
+    }
+    for place, replacement in replacements.items():
+        home, name = place.split(".")
+        setattr(getattr(torch, home), name, replacement)
     for factory in ("tensor", "empty", "zeros", "full"):
         setattr(torch, factory, _unpinned(getattr(torch, factory)))
 
