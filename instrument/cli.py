@@ -12,6 +12,7 @@ import typer
 from .commands.check import check
 from .commands.collect import collect
 from .commands.doctor import doctor
+from .commands.run import run
 from .commands.slots import slots
 from .commands.sql import sql
 
@@ -27,6 +28,8 @@ returns HTTP 200.
     slotscope demo                         a real bug, live, from nothing to the finding
 
     slotscope serve --trace traces/a       serve a hybrid model, each slot event traced
+
+    slotscope run -- CMD                   the same for a server of your own, run by CMD
 
     slotscope check traces/a               what contradicts itself: exit 0 clean, 1 found, 2 blind
 
@@ -64,7 +67,7 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_root)
-    for command in (check, sql, slots, doctor, collect):
+    for command in (check, sql, slots, doctor, run, collect):
         app.command()(command)
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         command = _load(entry) if entry.name == wanted else _placeholder(entry)
@@ -132,7 +135,7 @@ def _expected(error: Exception) -> bool:
 
 def _page(arguments: list[str]) -> str:
     """Which help page tells of the command that was called."""
-    known = {"check", "sql", "slots", "doctor", "collect", *_LATER}
+    known = {"check", "sql", "slots", "doctor", "run", "collect", *_LATER}
     return f"{arguments[0]} " if arguments and arguments[0] in known else ""
 
 
