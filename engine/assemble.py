@@ -20,7 +20,7 @@ from .models.base import Model
 from .models.load import load
 from .pages import PagePool
 from .patches import Patches
-from .prefill import Prefill
+from .prefill import Prefill, slack
 from .retire import Retire
 from .rows import Rows
 from .runner import Runner
@@ -54,7 +54,8 @@ def assemble(config: EngineConfig) -> Parts:
     patches = Patches.without(config.without_patch)
     device, dtype = torch.device(config.device), getattr(torch, config.dtype)
     model = load(model_folder(config.model_path), dtype=dtype, device=device)
-    width = config.context_length + 4 * (config.draft_tokens + 1)
+    # A request's KV comes in whole pages, and its row must name all of it.
+    width = -(-(config.context_length + slack(config)) // config.page_size) * config.page_size
     rows = Rows(config.max_running_requests, width, device)
     memory = _memory(config, model, device, dtype)
     states = States(memory, model.state_chunk)
@@ -67,7 +68,7 @@ def assemble(config: EngineConfig) -> Parts:
         reuse=not config.disable_radix_cache,
     )
     strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
-    _check_room(config, strategy.slots_per_request)
+    _check_room(config, strategy.slots_per_request, model.state_chunk)
     drafter = _drafter(config, model, memory, rows, dtype)
     commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
     sampler = Sampler(config.random_seed, device)
@@ -110,7 +111,12 @@ def _drafter(
     return None
 
 
-def _check_room(config: EngineConfig, slots_per_request: int) -> None:
+def _check_room(config: EngineConfig, slots_per_request: int, state_chunk: int) -> None:
+    if config.chunked_prefill_size < state_chunk:
+        raise ConfigError(
+            f"--chunked-prefill-size {config.chunked_prefill_size} is less than the model's state "
+            f"chunk: no part of a long prompt could be launched. Set at least {state_chunk}."
+        )
     if config.max_mamba_cache_size < slots_per_request:
         raise ConfigError(
             f"--max-mamba-cache-size {config.max_mamba_cache_size} is too small for a single "

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from slotscope.instrument.event import Kind
 
-from .running import Plan, Running
+from .running import Running, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Item:
     running: Running
     start: int  # tokens that the host knew to be in the state at launch
     end: int  # prefill, decode: tokens in the state afterwards; verify: start
-    plan: Plan | None = None
+    target: Target | None = None
     last: bool = True  # prefill: the chunk ends the prompt, so a token is chosen
     source: int | None = None  # first forward: slot to restore from
     node: int | None = None  # and the node that holds it

@@ -26,6 +26,7 @@ class Cache:
         self.tree = RadixTree(slots, pages)
         self._patches, self._reuse = patches, reuse
         self.tokens_restored = 0
+        self.returns = 0  # how often a request gave anything back
 
     def admit(self, request: Request, *, slots: int, tokens: int) -> Running | None:
         """Seat a request, or say that it must wait.
@@ -46,12 +47,7 @@ class Cache:
             if node:
                 self.tree.unlock(node, request.number)
             return None
-        shared = (
-            [where for each in reversed(list(node.path)) for where in each.locations]
-            if node
-            else []
-        )
-        return self._seat(request, node, shared + locations)
+        return self._seat(request, node, (node.all_locations() if node else []) + locations)
 
     def take_slot(self, running: Running, role: Role, *, evict: bool) -> Lease | None:
         """A slot for a request; `evict` says whether it is worth a cached checkpoint."""
@@ -63,6 +59,7 @@ class Cache:
 
     def free_slot(self, running: Running, lease: Lease, role: Role) -> None:
         """A request gives a slot back."""
+        self.returns += 1
         self.slots.free(lease, running.owner, role)
 
     def publish(
@@ -86,17 +83,14 @@ class Cache:
         if label != depth and self._patches.on("insert-depth-guard"):
             probe.emit(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
             return False
+        self.returns += 1
         node, had = self.tree.insert(
             request.tokens[:label], running.locations[:label], request.extra_key
         )
         exists = node.checkpoint is not None
-        probe.emit(Op.DONATE, **said, role=role, node=node.id)
-        probe.emit(
-            Op.INSERT,
-            **said | {"label": node.depth},
-            node=node.id,
-            outcome=Outcome.EXISTS if exists else None,
-        )
+        said |= {"node": node.id, "outcome": Outcome.EXISTS if exists else None}
+        probe.emit(Op.DONATE, **said, role=role)
+        probe.emit(Op.INSERT, **said, role=Role.NODE)
         if exists:
             self.slots.free(lease, running.owner, role)
         else:
@@ -107,6 +101,7 @@ class Cache:
 
     def release(self, running: Running) -> None:
         """A request's end: whatever it still holds goes back."""
+        self.returns += 1
         if running.live is not None:
             self.free_slot(running, running.live, Role.LIVE)
             running.live = None
@@ -171,9 +166,7 @@ class Cache:
         start = running.shared
         if had > start:
             self.pages.free(running.locations[start:had])
-            path = reversed(list(node.path))
-            theirs = [where for each in path for where in each.locations]
-            running.locations[start:had] = theirs[start:had]
+            running.locations[start:had] = node.all_locations()[start:had]
             self.rows.relocate(running.row, running.locations[:had])
         running.shared = node.depth
         self.tree.lock(node, running.request.number)

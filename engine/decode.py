@@ -27,10 +27,10 @@ class Decode:
     def _step(self, running: Running) -> Item:
         start = running.length
         running.length += 1
-        plan = self._strategy.plan_decode(running, running.length)
-        return Item(running, start, running.length, plan)
+        target = self._strategy.aim_decode(running, running.length)
+        return Item(running, start, running.length, target)
 
     def _verify(self, running: Running) -> Item:
-        plan = self._strategy.plan_verify(running)
-        running.outstanding.append(plan)
-        return Item(running, running.length, running.length, plan)
+        target = self._strategy.aim_verify(running)
+        running.outstanding.append(target)
+        return Item(running, running.length, running.length, target)

@@ -16,12 +16,16 @@ from slotscope.instrument import probe
 
 from .assemble import Parts, assemble
 from .config import EngineConfig
+from .prefill import tokens_needed
 from .request import Delta, Request, RequestError, SamplingParams
 from .stats import Stats
 
+_NUMBERS = count(1)
+"""Requests are numbered through all engines of a process, as its trace does."""
+
 
 class EngineError(RuntimeError):
-    """The engine's thread has died. What it served was aborted; restart it."""
+    """The engine's thread has died, or was stopped. What it served was aborted."""
 
 
 class Engine:
@@ -39,10 +43,10 @@ class Engine:
         self.eos_ids: tuple[int, ...] = self._model.eos_ids
         self.context_max = min(config.context_length, self._model.context_max)
         self._inbox: deque[Callable[[], None]] = deque()
+        self._door = threading.Lock()  # of the inbox: once it is closed, nothing more comes in
+        self._closed: str | None = None  # why
         self._wake = threading.Event()
-        self._stopping = False
         self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
         self._live: dict[str, Request] = {}
         self._names = count()
         _describe(config)
@@ -54,34 +58,45 @@ class Engine:
 
     def stop(self) -> None:
         """End the thread; what still runs is aborted."""
-        self._stopping = True
+        self._close("it was stopped")
         self._wake.set()
         if self._thread:
             self._thread.join()
+        else:
+            self._abort_all()
 
     def submit(self, request: Request) -> None:
-        """Queue a request, from any thread. RequestError if it can't be served as asked."""
-        self._check_alive()
+        """Queue a request, from any thread.
+
+        Raises:
+            RequestError: it can't be served as asked.
+            EngineError: the engine has died, or was stopped.
+        """
         self._check(request)
-        request.number = probe.request(
-            request.request_id, client_id=request.client_id, trace_parent=request.trace_parent
+        request.number = next(_NUMBERS)
+        probe.request(
+            request.request_id,
+            number=request.number,
+            client_id=request.client_id,
+            trace_parent=request.trace_parent,
         )
-        self._live[request.request_id] = request
-        self._ask(lambda: self.scheduler.add(request))
+        self._ask(lambda: self._begin(request))
 
     def abort(self, request_id: str) -> None:
         """End a request early, from any thread. Nothing happens if it has ended."""
-        self._ask(lambda: self.scheduler.end(request_id, "abort"))
+        with suppress(EngineError):
+            self._ask(lambda: self.scheduler.end(request_id, "abort"))
 
     def finish(self, request_id: str) -> None:
         """End a request whose asker has all that it wants, as a stop token would: what it
         computed may be reused. From any thread; nothing happens if it has ended."""
-        self._ask(lambda: self.scheduler.end(request_id, "stop"))
+        with suppress(EngineError):
+            self._ask(lambda: self.scheduler.end(request_id, "stop"))
 
     def flush_cache(self) -> bool:
         """Drop every checkpoint and cached page; False, and nothing done, while requests run.
 
-        Raises EngineError if the engine's thread has died.
+        Raises EngineError if the engine has died, or was stopped.
         """
         flushed: Future[bool] = Future()
 
@@ -94,10 +109,6 @@ class Engine:
         self._ask(act)
         if self._thread is None:
             self._drain_inbox()
-        while not flushed.done():
-            self._check_alive()
-            with suppress(TimeoutError):
-                return flushed.result(timeout=0.1)
         return flushed.result()
 
     def generate(
@@ -119,13 +130,14 @@ class Engine:
             self.submit(request)
         while not all(request.finished for request in requests) or not self.scheduler.idle:
             self.turn()
-        self._forget_finished()
         return requests
 
     def turn(self) -> None:
         """One turn of the loop: what was asked from outside, then one step."""
         self._drain_inbox()
         self.scheduler.step()
+        while self.scheduler.retire.ended:
+            self._live.pop(self.scheduler.retire.ended.popleft(), None)
 
     def stats(self) -> Stats:
         """A snapshot, from any thread."""
@@ -143,7 +155,7 @@ class Engine:
         )
 
     def _check(self, request: Request) -> None:
-        prompt, asked = request.prompt, request.sampling
+        prompt, asked, config = request.prompt, request.sampling, self.config
         if not prompt:
             raise RequestError("the prompt is empty, but the first token needs one before it.")
         if not all(0 <= token < self.vocab_size for token in prompt):
@@ -157,14 +169,27 @@ class Engine:
                 f"{total}, but the context ends at {self.context_max}. Shorten the prompt or lower "
                 f"max_new_tokens to {max(self.context_max - len(prompt), 0)}."
             )
+        room = config.max_total_tokens // config.page_size * config.page_size
+        if (needed := tokens_needed(request, config)) > room:
+            raise RequestError(
+                f"the request needs KV for {needed} tokens, but the engine has room for {room}. "
+                "Lower max_new_tokens, or start the engine with more --max-total-tokens."
+            )
+
+    def _begin(self, request: Request) -> None:
+        self._live[request.request_id] = request
+        self.scheduler.add(request)
 
     def _ask(self, act: Callable[[], None]) -> None:
-        self._inbox.append(act)
+        with self._door:
+            if self._closed:
+                raise EngineError(f"the engine serves no more: {self._closed}. Start a new one.")
+            self._inbox.append(act)
         self._wake.set()
 
-    def _check_alive(self) -> None:
-        if self._failure:
-            raise EngineError(f"the engine died of {self._failure!r}; restart it.")
+    def _close(self, why: str) -> None:
+        with self._door:
+            self._closed = self._closed or why
 
     def _drain_inbox(self) -> None:
         while self._inbox:
@@ -172,28 +197,27 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            while not self._stopping:
+            while not self._closed:
                 self.turn()
                 if self.scheduler.idle and not self._inbox:
-                    self._forget_finished()
                     self._wake.wait()
                     self._wake.clear()
         except BaseException as failure:
-            self._failure = failure
+            self._close(f"it died of {failure!r}")
             raise
         finally:
             self._abort_all()
 
-    def _forget_finished(self) -> None:
-        for request_id, request in list(self._live.items()):
-            if request.finished:
-                del self._live[request_id]
-
     def _abort_all(self) -> None:
-        for request in list(self._live.values()):
+        """What was asked before the door closed is answered all the same."""
+        while self._inbox:
+            with suppress(Exception):
+                self._drain_inbox()
+        for request in self._live.values():
             if not request.finished:
                 request.finish_reason = "abort"
                 request.sink(Delta((), (), "abort"))
+        self._live.clear()
 
 
 def _describe(config: EngineConfig) -> None:

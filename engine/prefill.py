@@ -24,6 +24,7 @@ class Prefill:
         self._chunk = state_chunk
         self.waiting: deque[Request] = deque()
         self._partial: Running | None = None
+        self._refused: tuple[Request, int] | None = None  # the first in the queue, and when
 
     @property
     def busy(self) -> bool:
@@ -53,8 +54,9 @@ class Prefill:
         budget = self._config.chunked_prefill_size
         while budget > 0:
             running = self._partial
-            if running is None and len(items) < room:
+            if running is None and room > 0:
                 running = self._admit()
+                room -= 1
             if running is None:
                 break
             item = self._next_chunk(running, budget)
@@ -72,12 +74,16 @@ class Prefill:
         if not self.waiting:
             return None
         request = self.waiting[0]
+        if self._refused == (request, self._cache.returns):
+            return None  # nothing was given back since
         running = self._cache.admit(
             request,
             slots=self._strategy.slots_per_request,
             tokens=tokens_needed(request, self._config),
         )
-        if running is not None:
+        if running is None:
+            self._refused = (request, self._cache.returns)
+        else:
             self.waiting.popleft()
             self._strategy.open(running)
         return running
@@ -96,12 +102,12 @@ class Prefill:
                 return None
         if not running.fresh:
             self._strategy.publish_prefill(running)
-        plan = self._strategy.plan_prefill(running, start, end)
+        target = self._strategy.aim_prefill(running, start, end)
         item = Item(
             running,
             start,
             end,
-            plan,
+            target,
             last=end == total,
             source=running.source,
             node=running.node.id if running.node and running.fresh else None,
@@ -112,7 +118,11 @@ class Prefill:
 
 
 def tokens_needed(request: Request, config: EngineConfig) -> int:
-    """KV locations of a request at its longest: under overlap a forward is launched before the one
-    that ends the request is retired, and a verify writes its drafts before it knows their fate."""
-    slack = (config.overlap + 1) * max(config.draft_tokens, 1) + config.speculative_num_steps
-    return len(request.prompt) + request.sampling.max_new_tokens + slack
+    """KV locations of a request at its longest."""
+    return len(request.prompt) + request.sampling.max_new_tokens + slack(config)
+
+
+def slack(config: EngineConfig) -> int:
+    """KV locations beyond a request's last token: under overlap a forward is launched before the
+    one that ends the request is retired, and a verify writes drafts before it knows their fate."""
+    return (config.overlap + 1) * max(config.draft_tokens, 1) + config.speculative_num_steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome
 
@@ -11,8 +13,8 @@ from .checkpoints import Strategy
 from .decode import Decode
 from .grids import Grids
 from .prefill import Prefill
-from .request import Delta
-from .running import Plan, Running
+from .request import Delta, Request
+from .running import Running, Target
 from .telling import retired
 
 
@@ -33,6 +35,7 @@ class Retire:
         self._cache, self._strategy, self._grids = cache, strategy, grids
         self._prefill, self._decode = prefill, decode
         self._eos_ids, self._commits = eos_ids, commits
+        self.ended: deque[str] = deque()  # ids of requests whose last delta was sent
         self.tokens_generated = 0
         self.verifies = 0
         self.accepted = 0
@@ -58,7 +61,12 @@ class Retire:
         """
         running.request.finish_reason = reason
         self._end(running, finished=reason == "stop")
-        running.request.sink(Delta((), (), reason))
+        self.dismiss(running.request)
+
+    def dismiss(self, request: Request) -> None:
+        """The last delta of a request that ended without a further token."""
+        request.sink(Delta((), (), request.finish_reason))
+        self.ended.append(request.request_id)
 
     def _prefilled(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running = item.running
@@ -67,7 +75,7 @@ class Retire:
         if not item.last:
             return
         if self._hand_out(running, tokens, logprobs):
-            self._end(running, plan=item.plan)
+            self._end(running, target=item.target)
         else:
             self._strategy.publish_prefill(running)
 
@@ -76,9 +84,9 @@ class Retire:
         if running.request.finished:
             return
         if self._hand_out(running, tokens, logprobs):
-            self._end(running, plan=item.plan)
-        elif item.plan:
-            self._strategy.decoded(running, item.plan)
+            self._end(running, target=item.target)
+        elif item.target:
+            self._strategy.decoded(running, item.target)
 
     def _verified(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running, accept = item.running, len(tokens)
@@ -93,9 +101,9 @@ class Retire:
         self.accepted += accept
         crossed = self._grids.crossed(before, before + accept)
         if self._hand_out(running, tokens, logprobs):
-            self._end(running, plan=item.plan, crossed=crossed)
+            self._end(running, target=item.target, crossed=crossed)
         else:
-            self._strategy.verified(running, item.plan, crossed)
+            self._strategy.verified(running, item.target, crossed)
 
     def _hand_out(self, running: Running, tokens: list[int], logprobs: list[float]) -> bool:
         """Append tokens up to the first that ends the request; say whether one did."""
@@ -114,6 +122,8 @@ class Retire:
         request.logprobs += logprobs[:taken]
         self.tokens_generated += taken
         request.sink(Delta(tuple(tokens[:taken]), tuple(logprobs[:taken]), request.finish_reason))
+        if request.finished:
+            self.ended.append(request.request_id)
         return request.finished
 
     def _end(
@@ -121,10 +131,10 @@ class Retire:
         running: Running,
         *,
         finished: bool = True,
-        plan: Plan | None = None,
+        target: Target | None = None,
         crossed: int | None = None,
     ) -> None:
-        """A request is over. If it ended well, the tree may have its best checkpoint; `plan` and
+        """A request is over. If it ended well, the tree may have its best checkpoint; `target` and
         `crossed` are of the step that ended it."""
         probe.emit(
             Op.REQUEST_END,
@@ -135,7 +145,7 @@ class Retire:
             outcome=Outcome.FINISHED if finished else Outcome.ABORTED,
         )
         if finished:
-            self._strategy.finish(running, plan, crossed)
+            self._strategy.finish(running, target, crossed)
         self._strategy.close(running)
         self._cache.release(running)
         self._prefill.forget(running)

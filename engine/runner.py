@@ -61,9 +61,9 @@ class Runner:
         hidden = self.model.forward(batch, self.memory)
         last = self._index(lengths).cumsum(0) - 1
         logits = self.model.logits(hidden[last])[:, None]
-        tokens, logprobs = self._sampler.choose(logits, _asked(items))
         before = self.rows.lengths[rows]
         ends = before + self._index(lengths)
+        tokens, logprobs = self._sampler.choose(logits, _asked(items), ends)
         self.rows.lengths[rows] = ends
         self._keep_chosen(items, rows, ends, tokens[:, 0])
         if self._drafter:
@@ -80,7 +80,7 @@ class Runner:
         batch = self._steps(Kind.DECODE, items, rows, slots, tokens)
         hidden = self.model.forward(batch, self.memory)
         logits = self.model.logits(hidden)[:count, None]
-        chosen, logprobs = self._sampler.choose(logits, _asked(items))
+        chosen, logprobs = self._sampler.choose(logits, _asked(items), before[:count] + 1)
         self._copy_tracks(items)
         rows, before = rows[:count], before[:count]
         self.rows.lengths[rows] = before + 1
@@ -93,7 +93,7 @@ class Runner:
         plan = prepare(
             rows[:count],
             [item.live_slot for item in items],
-            [item.plan.slot if item.plan else None for item in items],
+            [item.target.slot if item.target else None for item in items],
         )
         before = self.rows.lengths[rows]
         drafts = self._drafter.draft(rows)  # [B, steps]
@@ -101,7 +101,7 @@ class Runner:
         batch = self._steps(Kind.VERIFY, items, rows, slots, fed)
         hidden = self.model.forward(batch, self.memory)
         logits = self.model.logits(hidden).view(len(rows), fed.shape[1], -1)
-        chosen, logprobs = self._sampler.choose(logits[:count], _asked(items))
+        chosen, logprobs = self._sampler.choose(logits[:count], _asked(items), before[:count] + 1)
         # A draft is accepted where it is what the model itself chose after all before it.
         agreed = (drafts[:count] == chosen[:, :-1]).long().cumprod(1)
         accept = 1 + agreed.sum(1)
@@ -144,10 +144,10 @@ class Runner:
 
     def _copy_tracks(self, items: tuple[Item, ...]) -> None:
         """Decode: a checkpoint is a copy of the live state after the step."""
-        tracked = [item for item in items if item.plan]
+        tracked = [item for item in items if item.target]
         self.states.copy(
             [item.live_slot for item in tracked],
-            [item.plan.slot for item in tracked if item.plan],
+            [item.target.slot for item in tracked if item.target],
         )
 
     def _keep_chosen(
@@ -161,9 +161,9 @@ class Runner:
         positions = torch.cat([torch.arange(i.start, i.end, device=rows.device) for i in items])
         repeated = rows.repeat_interleave(self._index(lengths))
         tracks = tuple(
-            Track(at, item.plan.depth - item.start, item.plan.slot)
+            Track(at, item.target.depth - item.start, item.target.slot)
             for at, item in enumerate(items)
-            if item.plan and item.plan.depth is not None
+            if item.target and item.target.depth is not None
         )
         return Forward(
             kind=Kind.PREFILL,

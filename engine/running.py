@@ -5,29 +5,36 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from slotscope.instrument.event import Role
+
 from .request import Request
 from .slots import Lease, Owner
 from .tree import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Target:
     """Where a launched forward may leave a checkpoint. Fixed at launch: by the time that the
     result is retired, the request's own pointer may have moved on."""
 
     position: int  # in the request's pair
     slot: int
+    role: Role  # what the slot is to the request
     depth: int | None = None  # None: a verify, which writes only if it crosses a track depth
-    in_place: bool = False  # the target is the slot that holds the current checkpoint
+
+    @property
+    def in_place(self) -> bool:
+        """A verify that would write into the slot that holds the current checkpoint."""
+        return self.depth is None and self.role is Role.KEEP
 
 
 @dataclass(slots=True)
 class Pair:
     """The ping-pong pair: two places for checkpoint slots, and what is known to be in them."""
 
-    leases: list[Lease | None]
+    leases: list[Lease | None] = field(default_factory=lambda: [None, None])
     depths: list[int | None] = field(default_factory=lambda: [None, None])
-    next: int = 0  # extra_buffer: where the next track goes; lazy: the keep
+    keep: int = 0  # the place of the last checkpoint; the next one goes to the other
 
 
 @dataclass(slots=True, eq=False)
@@ -43,16 +50,11 @@ class Running:
     length: int  # tokens in the state after all that is launched; a verify counts once retired
     source: int | None = None  # slot to restore from in the first forward
     fresh: bool = True  # no forward has initialised the live slot yet
-    pair: Pair = field(default_factory=lambda: Pair([None, None]))
-    tracked: Plan | None = None  # left by the last prefill chunk, to be published
-    outstanding: deque[Plan | None] = field(default_factory=deque)  # of verifies in flight
+    pair: Pair = field(default_factory=Pair)
+    tracked: Target | None = None  # left by the last prefill chunk, to be published
+    outstanding: deque[Target | None] = field(default_factory=deque)  # of verifies in flight
 
     @property
     def owner(self) -> Owner:
         """As the slot pool knows it."""
         return Owner(request=self.request.number)
-
-    @property
-    def prefilling(self) -> bool:
-        """Some of the prompt has not been launched."""
-        return self.length < len(self.request.prompt)

@@ -13,7 +13,7 @@ from .config import EngineConfig
 from .decode import Decode
 from .grids import Grids
 from .prefill import Prefill
-from .request import Delta, Request
+from .request import Request
 from .retire import Retire
 from .runner import Runner
 from .telling import launched
@@ -59,7 +59,7 @@ class Scheduler:
         """
         if waiting := self.prefill.drop(request_id):
             waiting.finish_reason = reason
-            waiting.sink(Delta((), (), reason))
+            self.retire.dismiss(waiting)
             return
         for running in (*self.decode.running, *self.prefill.partial):
             if running.request.request_id == request_id:

@@ -43,6 +43,7 @@ class SlotPool:
         self._free: deque[int] = deque(range(1, size + 1))
         self._owner: dict[int, Owner] = {}
         self._generation = [0] * (size + 1)
+        self._in_nodes = 0
 
     @property
     def free_count(self) -> int:
@@ -64,26 +65,31 @@ class SlotPool:
         """Hand a lease on, as a donate does. Only its owner may."""
         self._must_own(lease, giver, "gave away")
         self._owner[lease.slot] = taker
+        self._in_nodes += (taker.node is not None) - (giver.node is not None)
 
     def free(self, lease: Lease, owner: Owner, role: Role) -> None:
         """End a lease. Only its owner may, and once."""
         self._must_own(lease, owner, "freed")
         del self._owner[lease.slot]
+        self._in_nodes -= owner.node is not None
         self._generation[lease.slot] += 1
         self._free.append(lease.slot)
         probe.emit(Op.FREE, slots=lease.slot, request=owner.request, node=owner.node, role=role)
 
     def owned_by_requests(self) -> int:
         """Slots that running requests pin."""
-        return sum(owner.request is not None for owner in self._owner.values())
+        return len(self._owner) - self._in_nodes
 
     def owned_by_nodes(self) -> int:
         """Slots that hold checkpoints."""
-        return sum(owner.node is not None for owner in self._owner.values())
+        return self._in_nodes
 
     def check(self) -> None:
         """Raise SlotError if an invariant is broken."""
         free, owned = set(self._free), set(self._owner)
+        in_nodes = sum(owner.node is not None for owner in self._owner.values())
+        if in_nodes != self._in_nodes:
+            raise SlotError(f"nodes own {in_nodes} slots, but {self._in_nodes} are counted.")
         every = set(range(1, self.size + 1))
         if len(free) != len(self._free) or free & owned or free | owned != every:
             raise SlotError(

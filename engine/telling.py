@@ -5,18 +5,21 @@ The acts of a forward all carry its `launch`, so that the trace sorts them in st
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from slotscope.instrument import probe
-from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
+from slotscope.instrument.event import Kind, Op, Role, Unit
 
 from .batch import Batch, Flight, Item
 from .grids import Grids
-from .running import Plan
+from .running import Target
 
 
 def launched(number: int, batch: Batch, grids: Grids) -> int:
     """Tell of a forward that is about to run. Returns its place in stream order."""
+    if not probe.level:
+        return 0
     launch = probe.emit(Op.FORWARD_LAUNCH, forward=number, kind=batch.kind, stream=0)
     if batch.kind is Kind.VERIFY:
         _plans(number, launch, batch)
@@ -47,6 +50,8 @@ def retired(
 
     `commits` is false where the drafter's verify moves no state, as before `shared-commit`.
     """
+    if not probe.level:
+        return
     kind = flight.batch.kind
     if kind is Kind.VERIFY and commits:
         _commits(flight, before, accept)
@@ -86,43 +91,50 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
 
 
 def _tracks(number: int, launch: int, batch: Batch, grids: Grids) -> None:
-    tracked = [(item, item.plan) for item in batch.items if item.plan]
-    if not tracked:
-        return
     prefill = batch.kind is Kind.PREFILL
-    probe.emit(
-        Op.SCATTER if prefill else Op.COPY,
-        slots=[plan.slot for _, plan in tracked],
-        request=[item.running.request.number for item, _ in tracked],
-        row=[item.running.row for item, _ in tracked],
-        role=Role.KEEP if prefill else Role.SPARE,
-        src_slot=None if prefill else [item.live_slot for item, _ in tracked],
-        unit=Unit.TOKEN if prefill else None,
-        step=[_depth(plan) - item.start for item, plan in tracked] if prefill else None,
-        depth=[_depth(plan) for _, plan in tracked],
-        grid=grids.checkpoint if prefill else grids.track,
-        forward=number,
-        kind=batch.kind,
-        launch=launch,
-    )
+    for role, tracked in _by_role(batch):
+        depths = [_depth(item.target) for item in tracked]
+        starts = [item.start for item in tracked]
+        probe.emit(
+            Op.SCATTER if prefill else Op.COPY,
+            slots=[item.target.slot for item in tracked if item.target],
+            request=[item.running.request.number for item in tracked],
+            row=[item.running.row for item in tracked],
+            role=role,
+            src_slot=None if prefill else [item.live_slot for item in tracked],
+            unit=Unit.TOKEN if prefill else None,
+            step=[d - s for d, s in zip(depths, starts, strict=True)] if prefill else None,
+            depth=depths,
+            grid=grids.checkpoint if prefill else grids.track,
+            forward=number,
+            kind=batch.kind,
+            launch=launch,
+        )
 
 
 def _plans(number: int, launch: int, batch: Batch) -> None:
-    for in_place, role in ((True, Role.KEEP), (False, Role.SPARE)):
-        items = [i for i in batch.items if (i.plan is not None and i.plan.in_place) == in_place]
+    aimless = [item for item in batch.items if item.target is None]
+    for role, items in (*_by_role(batch), (None, aimless)):
         if items:
             probe.emit(
                 Op.VERIFY_PLAN,
-                slots=[item.plan.slot if item.plan else None for item in items],
+                slots=[item.target.slot if item.target else None for item in items],
                 request=[item.running.request.number for item in items],
                 row=[item.running.row for item in items],
                 role=role,
-                outcome=Outcome.IN_PLACE if in_place else None,
                 depth_before=[item.start for item in items],
                 forward=number,
                 kind=batch.kind,
                 launch=launch,
             )
+
+
+def _by_role(batch: Batch) -> Iterator[tuple[Role, list[Item]]]:
+    """The items that may leave a checkpoint, by what its slot is to the request."""
+    for role in (Role.KEEP, Role.SPARE):
+        items = [item for item in batch.items if item.target and item.target.role is role]
+        if items:
+            yield role, items
 
 
 def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
@@ -145,21 +157,21 @@ def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
 
 
 def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grids) -> None:
-    crossed: list[tuple[Item, Plan, int, int]] = []
+    crossed: dict[Role, list[tuple[Item, Target, int, int]]] = {}
     for item, start, taken in zip(flight.batch.items, before, accept, strict=True):
         depth = grids.crossed(start, start + taken)
-        if item.plan is not None and depth is not None:
-            crossed.append((item, item.plan, start, depth))
-    if crossed:
+        if item.target is not None and depth is not None:
+            crossed.setdefault(item.target.role, []).append((item, item.target, start, depth))
+    for role, tracks in crossed.items():
         probe.emit(
             Op.SCATTER,
-            slots=[plan.slot for _, plan, _, _ in crossed],
-            request=[item.running.request.number for item, *_ in crossed],
-            row=[item.running.row for item, *_ in crossed],
-            role=Role.SPARE,
-            src_row=[item.running.row for item, *_ in crossed],
-            step=[depth - start - 1 for _, _, start, depth in crossed],
-            depth=[depth for *_, depth in crossed],
+            slots=[target.slot for _, target, _, _ in tracks],
+            request=[item.running.request.number for item, *_ in tracks],
+            row=[item.running.row for item, *_ in tracks],
+            role=role,
+            src_row=[item.running.row for item, *_ in tracks],
+            step=[depth - start - 1 for _, _, start, depth in tracks],
+            depth=[depth for *_, depth in tracks],
             grid=grids.track,
             forward=flight.number,
             kind=Kind.VERIFY,
@@ -167,6 +179,7 @@ def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grid
         )
 
 
-def _depth(plan: Plan) -> int:
-    assert plan.depth is not None, "prefill and decode know at launch what they track"
-    return plan.depth
+def _depth(target: Target | None) -> int:
+    assert target is not None
+    assert target.depth is not None, "prefill and decode know at launch what they track"
+    return target.depth

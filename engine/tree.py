@@ -35,6 +35,7 @@ class Node:
     checkpoint: Lease | None = None
     locks: int = 0  # requests that need the KV up to here
     pins: int = 0  # requests that resumed from, or published, this very node
+    used: int = 0  # when it was last resumed from or filed
 
     @property
     def path(self) -> Iterator[Node]:
@@ -44,18 +45,22 @@ class Node:
             yield node
             node = node.parent
 
+    def all_locations(self) -> list[int]:
+        """KV locations of all tokens from the root through this edge."""
+        return [where for node in reversed(list(self.path)) for where in node.locations]
+
 
 class RadixTree:
     """One tree for each namespace (`extra_key`), all over the same pages and slots."""
 
     def __init__(self, slots: SlotPool, pages: PagePool) -> None:
         self._slots, self._pages, self._page = slots, pages, pages.page_size
-        self._ids = count(1)
+        self._ids, self._clock = count(1), count(1)
         self._roots: dict[str, Node] = {}
         # Least recently used first. Only the node that was resumed from is refreshed: refreshing
         # its ancestors would keep all states of a conversation together and evict others whole.
         self._holders: OrderedDict[int, Node] = OrderedDict()
-        self._leaves: OrderedDict[int, Node] = OrderedDict()
+        self._leaves: dict[int, Node] = {}
 
     def match(self, tokens: Sequence[int], extra_key: str = "") -> Node | None:
         """The deepest node along `tokens` that can be resumed from. Changes only what is recent."""
@@ -119,18 +124,21 @@ class RadixTree:
             return False
         if victim.children:
             self._drop_checkpoint(victim)
-            self._prune(victim)
         else:
             self._remove(victim)
         return True
 
     def evict_tokens(self, tokens: int) -> bool:
         """Free least recently used leaves until `tokens` locations are free; False if it fails."""
+        if self._pages.free_tokens >= tokens:
+            return True
+        # An unlocked node has only unlocked ones below it, so all of them can go.
+        evictable = sum(len(node.locations) for node in self._nodes() if not node.locks)
+        if self._pages.free_tokens + evictable < tokens:
+            return False
         while self._pages.free_tokens < tokens:
-            victim = next((node for node in self._leaves.values() if not node.locks), None)
-            if victim is None:
-                return False
-            self._remove(victim)
+            unlocked = (node for node in self._leaves.values() if not node.locks)
+            self._remove(min(unlocked, key=lambda node: node.used))
         return True
 
     def clear(self) -> None:
@@ -150,8 +158,11 @@ class RadixTree:
                 (not node.children and node.checkpoint is None, "is a leaf without a checkpoint"),
                 (node.depth != parent.depth + len(node.key), "has another depth than its key"),
                 (len(node.key) != len(node.locations), "has keys without locations"),
-                (min(node.locks, node.pins) < 0, "was unlocked more often than locked"),
-                (node.locks > parent.locks > 0, "is locked more often than its parent"),
+                (node.pins < 0, "was unlocked more often than locked"),
+                (
+                    node.locks != node.pins + sum(c.locks for c in node.children.values()),
+                    "has other locks than its pins and its children make up",
+                ),
             )
             for bad, what in wrong:
                 if bad:
@@ -173,11 +184,10 @@ class RadixTree:
             stack.extend(node.children.values())
 
     def _touch(self, node: Node) -> None:
+        node.used = next(self._clock)
         if node.checkpoint is not None:
             self._holders[node.id] = node
             self._holders.move_to_end(node.id)
-        if node.id in self._leaves:
-            self._leaves.move_to_end(node.id)
 
     def _shared(self, child: Node, tokens: Sequence[int]) -> int:
         """How many tokens of the child's edge agree with `tokens`, in whole pages."""
@@ -221,20 +231,19 @@ class RadixTree:
         self._slots.free(lease, Owner(node=node.id), Role.NODE)
 
     def _remove(self, leaf: Node) -> None:
-        """Take a leaf out, its checkpoint and its pages, and what it leaves bare above it."""
-        if leaf.checkpoint is not None:
-            self._drop_checkpoint(leaf)
-        self._pages.free(leaf.locations)
-        parent = leaf.parent
-        assert parent is not None
-        del parent.children[leaf.key[: self._page]]
-        self._leaves.pop(leaf.id, None)
-        if parent.parent is not None and not parent.children:
+        """Take a leaf out, its checkpoint and its pages, and whatever that leaves bare above it:
+        a leaf that can't be resumed from is of no use to anybody."""
+        while True:
+            if leaf.checkpoint is not None:
+                self._drop_checkpoint(leaf)
+            self._pages.free(leaf.locations)
+            parent = leaf.parent
+            assert parent is not None
+            del parent.children[leaf.key[: self._page]]
+            self._leaves.pop(leaf.id, None)
+            if parent.parent is None or parent.children:
+                return
             self._leaves[parent.id] = parent
-            self._leaves.move_to_end(parent.id, last=False)
-            self._prune(parent)
-
-    def _prune(self, node: Node) -> None:
-        """A leaf that can't be resumed from is of no use to anybody."""
-        if not node.children and node.checkpoint is None and not node.locks:
-            self._remove(node)
+            if parent.checkpoint is not None or parent.locks:
+                return
+            leaf = parent

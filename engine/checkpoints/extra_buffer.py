@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from slotscope.engine.running import Plan, Running
-from slotscope.instrument import probe
-from slotscope.instrument.event import Op, Role
+from slotscope.engine.running import Running, Target
+from slotscope.instrument.event import Role
 
 from .strategy import Strategy
 
@@ -21,75 +20,55 @@ class ExtraBuffer(Strategy):
             assert lease is not None, "admit has made sure that three slots are within reach"
             running.pair.leases[position] = lease
 
-    def plan_prefill(self, running: Running, start: int, end: int) -> Plan | None:
-        """The last depth on the checkpoint grid for which prefill yields a state."""
-        depth = end // self.grids.checkpoint * self.grids.checkpoint
-        if depth <= start or (depth - start) % self.states.chunk:
+    def aim_prefill(self, running: Running, start: int, end: int) -> Target | None:
+        """The write is sure, so the place that it goes to is the keep from now on."""
+        depth = self._prefill_depth(start, end)
+        if depth is None:
             return None
-        running.tracked = self._plan(running, depth)
-        self._turn(running)
+        running.tracked = self._aim(running, depth)
+        running.pair.keep = running.tracked.position
         return running.tracked
 
     def publish_prefill(self, running: Running) -> None:
-        """By the flight's own plan, since the pointer has moved on."""
+        """By the chunk's own target, since the keep may have moved on."""
         if running.tracked:
             self._donate_and_replace(running, running.tracked)
             running.tracked = None
 
-    def plan_decode(self, running: Running, depth: int) -> Plan | None:
+    def aim_decode(self, running: Running, depth: int) -> Target | None:
         """At a track depth the step copies the live state."""
         if depth % self.grids.track:
             return None
-        plan = self._plan(running, depth)
-        self._turn(running)
-        return plan
+        target = self._aim(running, depth)
+        running.pair.keep = target.position
+        return target
 
-    def decoded(self, running: Running, plan: Plan) -> None:
+    def decoded(self, running: Running, target: Target) -> None:
         """The copy is there."""
-        running.pair.depths[plan.position] = plan.depth
-        self._say_swap(running, plan.position)
+        running.pair.depths[target.position] = target.depth
+        self._move_keep(running, target.position)
 
-    def plan_verify(self, running: Running) -> Plan | None:
+    def aim_verify(self, running: Running) -> Target | None:
         """Whether it will cross is not known yet; where it would write is."""
-        return self._plan(running, None)
+        return self._aim(running, None)
 
-    def verified(self, running: Running, plan: Plan | None, crossed: int | None) -> None:
-        """A crossing was written to the planned place: write the next one to the other."""
-        if plan is None or crossed is None:
-            return
-        running.pair.depths[plan.position] = crossed
-        running.pair.next = 1 - plan.position
-        self._say_swap(running, plan.position)
+    def verified(self, running: Running, target: Target | None, crossed: int | None) -> None:
+        """A crossing was written to its target: that is the keep now."""
+        if target is not None and crossed is not None:
+            running.pair.depths[target.position] = crossed
+            self._move_keep(running, target.position)
 
-    def finish(self, running: Running, plan: Plan | None, crossed: int | None) -> None:
+    def finish(self, running: Running, target: Target | None, crossed: int | None) -> None:
         """The deepest checkpoint whose tokens were all put out."""
-        if plan is not None and (depth := plan.depth or crossed) is not None:
-            running.pair.depths[plan.position] = depth
-        known = len(running.request.tokens)
-        depths = running.pair.depths
-        best = max((0, 1), key=lambda at: d if (d := depths[at] or 0) <= known else 0)
-        if (depths[best] or 0) <= known:
-            self._donate_last(running, best, self.grids.checkpoint)
+        depths, known = running.pair.depths, len(running.request.tokens)
+        if target is not None and (depth := target.depth or crossed) is not None:
+            depths[target.position] = depth
+        usable = [at for at in (0, 1) if (depths[at] or known + 1) <= known]
+        if usable:
+            self._donate_last(running, max(usable, key=lambda at: depths[at] or 0))
 
-    def _plan(self, running: Running, depth: int | None) -> Plan:
-        position = running.pair.next
-        lease = running.pair.leases[position]
-        assert lease is not None
-        running.pair.depths[position] = None  # about to be overwritten
-        return Plan(position, lease.slot, depth)
-
-    def _turn(self, running: Running) -> None:
-        running.pair.next = 1 - running.pair.next
-
-    def _say_swap(self, running: Running, position: int) -> None:
-        pair = running.pair
-        lease, other = pair.leases[position], pair.leases[1 - position]
-        assert lease is not None
-        probe.emit(
-            Op.SWAP,
-            slots=lease.slot,
-            src_slot=other.slot if other else None,
-            request=running.request.number,
-            role=Role.KEEP,
-            label=pair.depths[position],
-        )
+    def _aim(self, running: Running, depth: int | None) -> Target:
+        position = 1 - running.pair.keep
+        running.pair.depths[position] = None  # it may be overwritten from now on
+        # Not the keep's own slot, so a verify with this target is never in place.
+        return Target(position, self._lease(running, position).slot, Role.SPARE, depth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slotscope.engine.running import Plan, Running
+from slotscope.engine.running import Running, Target
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Role
 
@@ -17,7 +17,7 @@ class NoBuffer(Strategy):
     def open(self, running: Running) -> None:
         """There is no track slot to take."""
 
-    def plan_prefill(self, running: Running, start: int, end: int) -> Plan | None:
+    def aim_prefill(self, running: Running, start: int, end: int) -> Target | None:
         """Nothing is written in the forward; the copy is made when it is over."""
         return None
 
@@ -42,21 +42,21 @@ class NoBuffer(Strategy):
         if not self.cache.publish(running, copy, depth, Role.KEEP, None):
             self.cache.free_slot(running, copy, Role.KEEP)
 
-    def plan_decode(self, running: Running, depth: int) -> Plan | None:
+    def aim_decode(self, running: Running, depth: int) -> Target | None:
         """Decode leaves no checkpoint."""
         return None
 
-    def decoded(self, running: Running, plan: Plan) -> None:
-        """Never called: there are no plans."""
+    def decoded(self, running: Running, target: Target) -> None:
+        """Never called: there are no targets."""
 
-    def plan_verify(self, running: Running) -> Plan | None:
+    def aim_verify(self, running: Running) -> Target | None:
         """Nor does a verify."""
         return None
 
-    def verified(self, running: Running, plan: Plan | None, crossed: int | None) -> None:
+    def verified(self, running: Running, target: Target | None, crossed: int | None) -> None:
         """Nothing to keep."""
 
-    def finish(self, running: Running, plan: Plan | None, crossed: int | None) -> None:
+    def finish(self, running: Running, target: Target | None, crossed: int | None) -> None:
         """The live slot itself is the checkpoint, unless a verify has taken it past the output."""
         live = running.live
         assert live is not None

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from torch import Tensor
 
-from ..forward import Forward
-from ..memory import Memory, Shape
+from slotscope.engine.forward import Forward
+from slotscope.engine.memory import Memory, Shape
 
 
 class Model(Protocol):
@@ -24,12 +24,20 @@ class Model(Protocol):
         """What memory it needs."""
 
     def forward(self, batch: Forward, memory: Memory) -> Tensor:
-        """Run the trunk: writes KV at `locations`, moves or scratches states. Returns hidden [T, H], normed."""
+        """Run the trunk: write KV at `locations`, move or scratch states.
+
+        Returns hidden [T, H], normed.
+        """
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[R, H] to [R, vocab]."""
 
     def draft(self, batch: Forward, memory: Memory, hidden: Tensor) -> Tensor:
-        """One pass of the MTP head: `tokens` are each position's *next* token, `hidden` [T, H] its trunk
-        (or previous draft) hidden. Writes the MTP layer's KV at `locations`; touches no state. Returns
-        hidden [T, H], normed; `logits` of it predict the token after `tokens`."""
+        """One pass of the MTP head, which has KV of its own and touches no state.
+
+        Args:
+            batch: its `tokens` are each position's *next* token; KV goes to its `locations`.
+            hidden: [T, H] trunk hidden, or the head's own of the step before.
+        Returns:
+            hidden [T, H], normed; `logits` of it predict the token after `tokens`.
+        """

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from asking import greedy, random_prompt
 
+from slotscope.engine.config import ConfigError
 from slotscope.engine.engine import Engine, EngineError
 from slotscope.engine.request import Delta, Request, RequestError
 
@@ -106,3 +107,31 @@ def test_what_cannot_be_served_is_refused(
 ) -> None:
     with pytest.raises(RequestError, match=said):
         build().submit(Request("q", prompt, greedy(tokens)))
+
+
+def test_a_stopped_engine_takes_nothing_more(build: Callable[..., Engine]) -> None:
+    engine, deltas = build(), []
+    engine.submit(asked(0, deltas))
+    engine.stop()
+    assert [delta.finish_reason for delta in deltas] == ["abort"]
+    with pytest.raises(EngineError, match="stopped"):
+        engine.submit(asked(1))
+    with pytest.raises(EngineError, match="stopped"):
+        engine.flush_cache()
+    engine.abort("q0")
+
+
+def test_a_request_may_fill_the_context_to_its_end(build: Callable[..., Engine]) -> None:
+    engine = build(page_size=48, context_length=328, speculative_algorithm="NEXTN")
+    [request] = engine.generate([PROMPTS[2]], greedy(28))
+    assert len(request.tokens) == 328
+
+
+def test_more_than_all_kv_is_refused(build: Callable[..., Engine]) -> None:
+    with pytest.raises(RequestError, match="max-total-tokens"):
+        build(max_total_tokens=256).generate([PROMPTS[2]], greedy(1))
+
+
+def test_a_chunk_too_small_for_a_state_is_refused(build: Callable[..., Engine]) -> None:
+    with pytest.raises(ConfigError, match="chunked-prefill-size 63"):
+        build(chunked_prefill_size=63)
