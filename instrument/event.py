@@ -110,13 +110,13 @@ class Outcome(IntEnum):
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One act on one slot, or one step in the life of a request or a forward. Null where unknown."""
+    """One act on a slot, or one step in the life of a request or forward. Null where unknown."""
 
     process:        Annotated[int, np.int32, "which process of the trace"]
     writer:         Annotated[int, np.int32, "which thread of which process wrote it"]
-    seq:            Annotated[int, np.int64, "number of the event within its writer, from 0, without holes"]
-    order:          Annotated[int, np.int64, "number of the record within its process, over all threads"]
-    position:       Annotated[int, np.int64, "where it takes effect: launch for device acts, else order"]
+    seq:            Annotated[int, np.int64, "number within its writer, from 0, without holes"]
+    order:          Annotated[int, np.int64, "number of its record within the process"]
+    position:       Annotated[int, np.int64, "where it takes effect: launch, else order"]
     time_ns:        Annotated[int, np.int64, "CLOCK_MONOTONIC of the record, nanoseconds"]
     op:             Annotated[int, np.uint8, "Op: what happened"]
     source:         Annotated[int, np.uint8, "Source: host intent or device truth"]
@@ -128,26 +128,26 @@ class Event:
     forward:        Annotated[int, np.int32, "number of the forward within its process"]
     micro_batch:    Annotated[int, np.int32, "pipeline micro-batch"]
     stream:         Annotated[int, np.int32, "device stream, 0 = the forward stream"]
-    launch:         Annotated[int, np.int64, "order of the forward's launch record: when the device act was launched"]
+    launch:         Annotated[int, np.int64, "order of the record that launched the device act"]
     pool:           Annotated[int, np.int32, "which state pool"]
     slot:           Annotated[int, np.int32, "index in the pool; 0 is the pad slot"]
-    generation:     Annotated[int, np.int32, "odd = live, even = free; derived from allocates and frees"]
+    generation:     Annotated[int, np.int32, "odd = live, even = free; from allocates and frees"]
     request:        Annotated[int, np.int32, "interned request, see the requests table"]
     row:            Annotated[int, np.int32, "request-pool row"]
     depth_before:   Annotated[int, np.int32, "tokens in the state before the act"]
     depth:          Annotated[int, np.int32, "tokens in the state after the act"]
     label:          Annotated[int, np.int32, "depth that somebody claims for the state"]
     grid:           Annotated[int, np.int32, "grid that the depth must lie on, null = none"]
-    ring:           Annotated[int, np.int32, "inputs in the replay ring, not yet folded into the state"]
-    step:           Annotated[int, np.int32, "verify step or chunk that was taken, an index"]
-    accept_len:     Annotated[int, np.int32, "tokens accepted by a verify, the fed root included, >= 1"]
+    ring:           Annotated[int, np.int32, "inputs in the replay ring, not in the state yet"]
+    step:           Annotated[int, np.int32, "verify step that was taken, an index; or as unit says"]
+    accept_len:     Annotated[int, np.int32, "tokens that a verify accepted, the root included"]
     src_slot:       Annotated[int, np.int32, "slot that was read"]
     src_generation: Annotated[int, np.int32, "its generation"]
     src_row:        Annotated[int, np.int32, "scratch row that was read"]
     node:           Annotated[int, np.int64, "radix tree node"]
     token_hash:     Annotated[int, np.int64, "rolling hash of the token prefix at depth"]
     digest:         Annotated[int, np.int64, "64-bit hash of the state's bytes"]
-    amends:         Annotated[int, np.int64, "seq of the event of this writer that this one completes"]
+    amends:         Annotated[int, np.int64, "seq of the event of this writer that it completes"]
 # fmt: on
 
 
@@ -170,7 +170,7 @@ ENUMS: dict[str, type[IntEnum]] = {
 
 
 def op_name(op: Op) -> str:
-    """How SQL, spans and docs spell an operation: `load_back`, `forward.launch`, `transfer.send`."""
+    """How SQL, spans and docs spell an operation: `load_back`, `forward.launch`."""
     dotted = ("REQUEST_", "FORWARD_", "VERIFY_", "RELAY_", "TRANSFER_")
     name = op.name
     for prefix in dotted:
