@@ -6,7 +6,7 @@ The free list is SGLang's by behaviour: groups, views of one tensor, a clear tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -173,3 +173,51 @@ def wrapped(original: Callable[..., Any], hook: Callable[..., Any], when: When) 
         return hook(original, *args, **kwargs)
 
     return {When.BEFORE: before, When.AFTER: after, When.AROUND: around}[when]
+
+
+@dataclass(eq=False)
+class Batch:
+    """As SGLang's ScheduleBatch. The mode's name is the first word of SGLang's."""
+
+    reqs: list[Any]
+    req_to_token_pool: Rows
+    mode: str = "extend"
+    speculative: bool = False
+    prefix_lens: list[int] = field(default_factory=list)
+    extend_lens: list[int] = field(default_factory=list)
+    seq_lens_cpu: Tensor = field(default_factory=lambda: torch.empty(0))
+    mamba_track_indices: Tensor | None = None
+    mamba_track_mask_cpu: list[bool] | None = None
+    mamba_lazy_spec_track_positions_cpu: list[int] | None = None
+
+    @property
+    def forward_mode(self) -> Any:
+        return SimpleNamespace(is_decode=lambda: self.mode == "decode")
+
+    @property
+    def spec_algorithm(self) -> Any:
+        return SimpleNamespace(is_none=lambda: not self.speculative)
+
+    def _collect_deferred_mamba_cow_and_clear(self, reqs: list[Any]) -> None:
+        for req in reqs:
+            state_of(req).mamba_needs_clear = False
+            state_of(req).mamba_cow_src_index = None
+
+    def _mamba_radix_cache_v2_req_prepare_for_extend(self, req: Any) -> Any:
+        return SimpleNamespace(track_mask=state_of(req).mamba_last_track_seqlen is not None)
+
+    def copy(self) -> Batch:
+        return replace(self, reqs=self.reqs[:])
+
+
+class Scheduler:
+    """As SGLang's Scheduler: a forward is whatever `work` does."""
+
+    def __init__(self, work: Callable[[Batch], None]) -> None:
+        self.work = work
+
+    def run_batch(self, batch: Batch) -> None:
+        self.work(batch)
+
+    def process_batch_result(self, batch: Batch, use: Callable[[], None]) -> None:
+        use()
