@@ -30,10 +30,18 @@ FLAGS = (
 )
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, patience_s: float = PATIENCE_S, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """A command, run to its end."""
-    line = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience_s,
+        env=os.environ | environment,
+    )
 
 
 def until(true: Callable[[], bool], what: str) -> None:
@@ -51,11 +59,11 @@ class Server:
     process: subprocess.Popen[str]
     url: str
 
-    def generate(self, prompt: list[int], tokens: int) -> list[int]:
+    def generate(self, prompt: list[int], tokens: int, **headers: str) -> list[int]:
         """The greedy answer; the reply must be 200."""
         sampling = {"max_new_tokens": tokens, "temperature": 0, "ignore_eos": True}
         body = {"input_ids": prompt, "sampling_params": sampling}
-        reply = httpx.post(f"{self.url}/generate", json=body, timeout=PATIENCE_S)
+        reply = httpx.post(f"{self.url}/generate", json=body, headers=headers, timeout=PATIENCE_S)
         assert reply.status_code == 200, reply.text
         answer: list[int] = reply.json()["output_ids"]
         return answer
