@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import torch
@@ -22,21 +22,45 @@ import slotscope
 from slotscope.engine.config import EngineConfig
 from slotscope.engine.engine import Engine
 from slotscope.engine.folder import BUNDLED, model_folder
-from slotscope.engine.request import Request, SamplingParams
+from slotscope.engine.request import Delta, Request, SamplingParams
 from slotscope.instrument import probe
 
-# The workload was fixed before anything was measured. Conversations, turns, seats and pools are
-# the seed's. A turn adds 54 + 10 tokens, one track interval: so each answer ends 8 tokens behind a
-# track depth, where the checkpoint is settled whatever the accept lengths are, and with room for
-# all of them 1088 of 1124 prompt tokens are cached, the seed's 0.968. The interval is the least
-# that the checkpoint grid allows, because a CPU can't serve prompts of many thousand tokens.
-CONVERSATIONS, TURNS, SEATS = 48, 3, 16
-PROMPT, ANSWER, INTERVAL = 466, 54, 64
 QUESTION = b"\n> Go on.\n"
-# Conversations come back in another order each turn, as people do. In the order of the first turn
-# an LRU cache smaller than all conversations would serve none, whatever its size.
-ORDER_SEED = 0
 
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Conversations that each ask `turns` times, on as soon as they are answered."""
+
+    conversations: int
+    turns: int
+    seats: int  # requests that run together
+    prompt: int  # tokens, of the first turn
+    answer: int
+    interval: int
+    model: Path
+
+    def prompt_of(self, turn: int) -> int:
+        """Tokens of a turn's prompt, all before it included."""
+        return self.prompt + turn * (self.answer + len(QUESTION))
+
+
+# The workload is fixed. Conversations, turns, seats and pools are the seed's, and so, it seems, is
+# the order: each conversation asks its next question as soon as it has its answer, and queues
+# behind all others. A turn adds 54 + 10 tokens, one track interval: so each answer ends 8 tokens
+# behind a track depth, where the checkpoint is settled whatever the accept lengths are, and with
+# room for all of them 1088 of 1124 prompt tokens are cached, the seed's 0.968. The interval is the
+# least that the checkpoint grid allows, since a CPU can't serve prompts of many thousand tokens.
+INTERVAL = 64
+WORKLOAD = Workload(
+    conversations=48,
+    turns=3,
+    seats=16,
+    prompt=466,
+    answer=54,
+    interval=INTERVAL,
+    model=model_folder(Path(BUNDLED)),
+)
 DRAFTED = 8
 """Tokens of two verifies: so near to a track depth, a spare is prepared."""
 
@@ -90,83 +114,92 @@ class Outcome:
     accept_length: float | None
 
 
-def order(turn: int) -> list[int]:
-    """Conversations in the order in which they ask for this turn."""
-    found = list(range(CONVERSATIONS))
-    if turn:
-        Random(ORDER_SEED + turn).shuffle(found)
-    return found
-
-
-def outcome(case: Case) -> Outcome:
+def outcome(case: Case, load: Workload = WORKLOAD) -> Outcome:
     """Serve the workload, traced, and let the model serve it too."""
     with tempfile.TemporaryDirectory() as folder:
         probe.start(folder, collector=False)
         try:
-            engine = _engine(case)
-            turns = _served(engine)
+            engine = _engine(case, load)
+            conversations = _served(engine, load)
         finally:
             probe.stop()
         with slotscope.open(folder, time_limit_s=0) as trace:
             accepted = _accepted(trace)
-            pinned, pinned_max = _pinned(trace)
-    later = [request for turn in turns[1:] for request in turn]
+            pinned, pinned_max = _pinned(trace, load.seats)
+    later = [request for turns in conversations for request in turns[1:]]
     cached = sum(request.usage.cached_tokens for request in later)
     return Outcome(
         cached / sum(len(request.prompt) for request in later),
-        modelled(case, [[accepted.get(r.number, []) for r in turn] for turn in turns]),
+        modelled(
+            case, load, [[accepted.get(r.number, []) for r in turns] for turns in conversations]
+        ),
         pinned,
         pinned_max,
         engine.stats().accept_length,
     )
 
 
-def modelled(case: Case, accepted: list[list[list[int]]]) -> float:
+def modelled(case: Case, load: Workload, accepted: list[list[list[int]]]) -> float:
     """Reuse that an LRU cache would give.
 
     Args:
-        accepted: of each request of each turn, the tokens that each of its verifies accepted.
+        accepted: of each turn of each conversation, the tokens that each of its verifies accepted.
             Sampling decides them, not the cache: they belong to the workload.
     """
-    model = LruModel(case.pool, SEATS, case.rules)
-    cached = asked = 0
-    for turn, of_turn in enumerate(accepted):
-        prompt = PROMPT + turn * (ANSWER + len(QUESTION))
-        pairs = zip(order(turn), of_turn, strict=True)
-        requests = [Asked(each, prompt, ANSWER, steps) for each, steps in pairs]
-        model.serve(requests)
-        if turn:
-            cached += sum(request.cached for request in requests)
-            asked += prompt * len(requests)
-    return cached / asked
+    model = LruModel(case.pool, load.seats, case.rules)
+    conversations = [
+        [
+            Asked(number, load.prompt_of(turn), load.answer, steps)
+            for turn, steps in enumerate(turns)
+        ]
+        for number, turns in enumerate(accepted)
+    ]
+    for turns in conversations:
+        for earlier, then in pairwise(turns):
+            earlier.then = then
+    model.serve([turns[0] for turns in conversations])
+    later = [request for turns in conversations for request in turns[1:]]
+    return sum(request.cached for request in later) / sum(request.prompt for request in later)
 
 
-def _engine(case: Case) -> Engine:
+def _engine(case: Case, load: Workload) -> Engine:
     return Engine(
         EngineConfig(
-            model_path=model_folder(Path(BUNDLED)),
+            model_path=load.model,
             context_length=1024,
-            max_running_requests=SEATS,
+            max_running_requests=load.seats,
             max_total_tokens=65536,
             # No prompt is cut into chunks, so each leaves one checkpoint, whatever runs beside it.
-            chunked_prefill_size=SEATS * 1024,
+            chunked_prefill_size=load.seats * 1024,
             max_mamba_cache_size=case.pool,
-            mamba_track_interval=INTERVAL,
+            mamba_track_interval=load.interval,
             **case.knobs,
         )
     )
 
 
-def _served(engine: Engine) -> list[list[Request]]:
-    texts: list[tuple[int, ...]] = distinct(CONVERSATIONS, PROMPT)
-    sampling = SamplingParams(max_new_tokens=ANSWER, temperature=0, ignore_eos=True)
-    turns = []
-    for turn in range(TURNS):
-        served = engine.generate([texts[each] for each in order(turn)], sampling)
-        for each, request in zip(order(turn), served, strict=True):
-            texts[each] = (*request.tokens, *QUESTION)
-        turns.append(served)
-    return turns
+def _served(engine: Engine, load: Workload) -> list[list[Request]]:
+    """The turns of each conversation. The engine is turned until all have ended."""
+    conversations: list[list[Request]] = [[] for _ in range(load.conversations)]
+
+    sampling = SamplingParams(max_new_tokens=load.answer, temperature=0, ignore_eos=True)
+
+    def ask(number: int, prompt: tuple[int, ...]) -> None:
+        def hear(delta: Delta) -> None:
+            if delta.finish_reason and len(turns) < load.turns:
+                ask(number, (*request.tokens, *QUESTION))
+
+        turns = conversations[number]
+        request = Request(f"c{number}.{len(turns)}", prompt, sampling, hear)
+        turns.append(request)
+        engine.submit(request)
+
+    for number, prompt in enumerate(distinct(load.conversations, load.prompt)):
+        ask(number, prompt)
+    engine.turn()
+    while not engine.scheduler.idle:
+        engine.turn()
+    return conversations
 
 
 def _accepted(trace: slotscope.Trace) -> dict[int, list[int]]:
@@ -181,7 +214,7 @@ def _accepted(trace: slotscope.Trace) -> dict[int, list[int]]:
     return dict(rows)
 
 
-def _pinned(trace: slotscope.Trace) -> tuple[int, int]:
+def _pinned(trace: slotscope.Trace, seats: int) -> tuple[int, int]:
     """Slots that running requests hold while all seats are taken: most of the time, and at most."""
     [(mostly, most)] = trace.connection.execute(
         """
@@ -204,7 +237,7 @@ def _pinned(trace: slotscope.Trace) -> tuple[int, int]:
         FROM sums
         WHERE op = 'forward.launch' AND seats = ?
         """,
-        [SEATS],
+        [seats],
     ).fetchall()
     return int(mostly), int(most)
 
@@ -212,12 +245,15 @@ def _pinned(trace: slotscope.Trace) -> tuple[int, int]:
 def run() -> Table:
     """Every case."""
     torch.set_num_threads(1)
+    load = WORKLOAD
     table = Table(
         "reuse",
-        f"Reuse of {CONVERSATIONS} conversations x {TURNS} turns, {SEATS} running (seed 0)",
+        f"Reuse of {load.conversations} conversations x {load.turns} turns, {load.seats} running "
+        "(seed 0)",
         notes=[
-            f"prompts of {PROMPT} tokens, answers of {ANSWER}, questions of {len(QUESTION)}, "
-            f"interval {INTERVAL}; the seed tells neither its prompts nor its order.",
+            f"prompts of {load.prompt} tokens, answers of {load.answer}, questions of "
+            f"{len(QUESTION)}, interval {load.interval};",
+            "each conversation asks on as soon as it is answered.",
             "no_buffer: serial, without speculation; it has no grid, so it caches more of each.",
         ],
     )

@@ -38,6 +38,7 @@ class Asked:
     accepted: Sequence[int] = ()  # tokens by which each forward moves it; 1 where it tells none
     launched: int = 0  # such forwards
     length: int = 0  # tokens in the state, as far as results were read
+    then: Asked | None = None  # asked as soon as this one has ended
     cached: int = 0
     holds: State | None = None  # the checkpoint that it keeps from eviction
     spare: bool = False
@@ -50,32 +51,33 @@ Flight = list[tuple[Asked, int]]
 
 @dataclass(slots=True)
 class LruModel:
-    """Serves turns of requests, `seats` at a time, in the order in which they are given."""
+    """Serves requests, `seats` at a time, in the order in which they are asked."""
 
     pool: int
     seats: int
     rules: Rules
     cached: OrderedDict[State, None] = field(default_factory=OrderedDict)
     running: list[Asked] = field(default_factory=list)
+    waiting: deque[Asked] = field(default_factory=deque)
     taken: int = 0  # slots that running requests hold
 
-    def serve(self, turn: Sequence[Asked]) -> None:
-        """Run these requests to their end; `cached` of each is what it found."""
-        waiting = deque(turn)
+    def serve(self, asked: Sequence[Asked]) -> None:
+        """Run these, and what follows them, to the end; `cached` of each is what it found."""
+        self.waiting.extend(asked)
         flights: deque[Flight] = deque()
-        while waiting or self.running or flights:
-            flight = self._launch(waiting)
+        while self.waiting or self.running or flights:
+            flight = self._launch()
             if flight:
                 flights.append(flight)
             if flights and (not flight or len(flights) > self.rules.lag):
                 for request, moved in flights.popleft():
                     self._read(request, moved)
 
-    def _launch(self, waiting: deque[Asked]) -> Flight:
+    def _launch(self) -> Flight:
         """New requests go first; where there are none, everybody takes a step."""
         admitted: Flight = []
-        while waiting and len(self.running) < self.seats:
-            self._admit(request := waiting.popleft())
+        while self.waiting and len(self.running) < self.seats:
+            self._admit(request := self.waiting.popleft())
             admitted.append((request, 0))
         return admitted or [(request, self._step(request)) for request in self.running]
 
@@ -113,6 +115,8 @@ class LruModel:
             self.running.remove(request)
             self._leave(request, request.prompt + request.answer - 1)
             self.taken -= self.rules.pinned + request.spare
+            if request.then:
+                self.waiting.append(request.then)
         elif crossed and request.spare:
             request.spare = False  # promoted, and what it replaces is free
             self.taken -= 1
