@@ -290,12 +290,14 @@ def _planned(scene: Scene, flight: Flight) -> None:
     """What a verify may write beside its scratch rows."""
     every = range(len(flight.told))
     in_place = flight.in_place or [False] * len(flight.told)
+    near = flight.near or [True] * len(flight.told)
+    targets = flight.targets or [None] * len(flight.told)
     for role in (Role.KEEP, Role.SPARE):
         some = [i for i in every if in_place[i] == (role is Role.KEEP)]
         if some:
             scene.speech.say(
                 Op.VERIFY_PLAN,
-                [flight.targets[i] if flight.targets is not None else None for i in some],
+                [targets[i] if near[i] else None for i in some],
                 request=[flight.told[i].number for i in some],
                 row=[flight.rows[i] for i in some],
                 role=role,

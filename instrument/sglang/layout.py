@@ -10,13 +10,13 @@ from typing import Any
 
 def holder(req: Any) -> Any:
     """The object that has a request's `mamba_*` fields."""
-    kv = getattr(req, "kv", None)
+    kv: Any = getattr(req, "kv", None)
     return kv if hasattr(kv, "mamba_pool_idx") else req
 
 
 def row(req: Any) -> int | None:
     """The request's row in the request pool; None before it has one."""
-    kv = getattr(req, "kv", None)
+    kv: Any = getattr(req, "kv", None)
     found: int | None = getattr(kv if hasattr(kv, "req_pool_idx") else req, "req_pool_idx", None)
     return found
 
@@ -33,6 +33,13 @@ def matched(result: Any) -> int | None:
         return None
     length = getattr(result, "device_prefix_len", None)
     return int(length) if length is not None else len(result.device_indices)
+
+
+def committed(req: Any) -> int:
+    """Tokens of a request that the host knows to be committed."""
+    kv: Any = getattr(req, "kv", None)
+    found: int = (kv if hasattr(kv, "kv_committed_len") else req).kv_committed_len
+    return found
 
 
 def tokens(req: Any) -> int:

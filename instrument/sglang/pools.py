@@ -99,8 +99,11 @@ def rows_given(scene: Scene, pool: Any, reqs: Sequence[Any]) -> Generator[None, 
             _each(scene, pool.mamba_allocator, next(given), told.number, roles)
 
 
-def spares_wanted(scene: Scene, *_: Any, **__: Any) -> Generator[None, Any, None]:
+def spares_wanted(
+    scene: Scene, batch: Any, mamba_track_interval: int, max_draft_tokens: int = 0
+) -> Generator[None, Any, None]:
     """Lazy tracking asks for a second track slot, for requests near a boundary."""
+    scene.reach = 2 * max_draft_tokens  # SGLang's: the host may be one verify behind the device.
     claim = Claim(role=Role.SPARE, waiting=[])
     scene.claims.append(claim)
     try:

@@ -51,6 +51,7 @@ class Flight:
     micro_batch: int | None = None
     targets: Sequence[Id] | None = None  # track slot of each request; None where tracking is off
     in_place: list[bool] = field(default_factory=list)  # whether that is the kept checkpoint
+    near: list[bool] = field(default_factory=list)  # whether it can come to be written
     commits: int = 0
     retired: bool = False
 
@@ -91,6 +92,7 @@ class Scene:
         self.relayed: Flight | None = None  # of another time, which is being committed now
         self.flights = 0
         self.micro_batch: int | None = None
+        self.reach = 0  # tokens within which a lazy verify has a track slot ready
         self.donation: Donation | None = None
         self.grids: Grids | None = None
         self._books: WeakKeyDictionary[Any, Book] = WeakKeyDictionary()

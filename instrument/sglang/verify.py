@@ -29,7 +29,9 @@ def targets_chosen(scene: Scene, _: Any, batch: Any) -> None:
     planned = getattr(batch, "mamba_lazy_spec_track_positions_cpu", None)
     if planned is not None:
         keeps = [pool.get_mamba_ping_pong_keep_idx(req) for req in batch.reqs]
-        flight.in_place = [a == b for a, b in zip(planned, keeps, strict=True)]
+        flight.near = [_near(scene, req) for req in batch.reqs]
+        pairs = zip(planned, keeps, flight.near, strict=True)
+        flight.in_place = [near and slot == keep for slot, keep, near in pairs]
 
 
 def commit_called(
@@ -78,6 +80,12 @@ def result_resolved(scene: Scene, _: Any, processor: Any, result: Any, batch: An
         _committed(scene, flight, befores, accepted)
         _crossed(scene, flight, befores, afters)
     landed(flight)
+
+
+def _near(scene: Scene, req: Any) -> bool:
+    """Whether a verify of this request may cross a grid line, as far as the host knows."""
+    before = layout.committed(req)
+    return scene.grids is None or scene.grids.crossed(before, before + scene.reach) is not None
 
 
 def _folds(batch: Any) -> bool:

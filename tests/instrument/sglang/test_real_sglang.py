@@ -1,0 +1,152 @@
+"""The plugin in the real SGLang: it changes no token, sees every slot, and finds nothing wrong."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_sglang import RealSglang
+from tiny_checkpoints import qwen3_next
+
+import slotscope
+from slotscope.instrument import check
+
+pytestmark = pytest.mark.sglang
+
+AUDITOR = Path(__file__).parent / "auditor"
+ROOMY = {"mem_fraction_static": 0.8}  # SGLang counts what other programs take as its own
+TRACKED = {"mamba_track_interval": 64, "page_size": 64}
+NGRAM = {
+    "speculative_algorithm": "NGRAM",
+    "speculative_num_draft_tokens": 4,
+    "speculative_ngram_max_bfs_breadth": 1,
+}
+NEXTN = {
+    "speculative_algorithm": "NEXTN",
+    "speculative_num_steps": 2,
+    "speculative_eagle_topk": 1,
+    "speculative_num_draft_tokens": 3,
+}
+LAZY = {"mamba_radix_cache_strategy": "extra_buffer_lazy", **TRACKED, **ROOMY}
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "lazy-ngram": LAZY | NGRAM,
+    "lazy-nextn": LAZY | NEXTN,
+    "lazy": LAZY,
+    "evicting": ROOMY
+    | TRACKED
+    | {"mamba_radix_cache_strategy": "extra_buffer", "max_mamba_cache_size": 16},
+    "no-buffer": ROOMY
+    | {"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an engine answered, and its trace."""
+
+    tokens: list[list[int]]
+    trace: Path
+
+
+def prompts() -> list[list[int]]:
+    """Prompts around boundaries of 64 tokens, the same in each call."""
+    draw = random.Random(7)
+    return [[draw.randrange(3, 500) for _ in range(n)] for n in (300, 200, 130, 63, 255, 256)]
+
+
+def serve(flags: dict[str, Any], trace: Path, *, plugin: bool = True) -> Run:
+    """Cold, warm, continued, batched, flushed, with an idle moment after each."""
+    variables = {"SLOTSCOPE_TRACE": str(trace)} if plugin else {}
+    log = trace.with_suffix(".log")
+    given = prompts()
+    tokens: list[list[int]] = []
+    folder = qwen3_next().folder
+    auditors = [AUDITOR] if plugin else []
+    with RealSglang(folder, plugins=auditors, variables=variables, log=log, **flags) as engine:
+
+        def ask(some: list[list[int]], count: int) -> None:
+            tokens.extend(answer.tokens for answer in engine.ask(some, count))
+            time.sleep(0.5)
+
+        ask([given[0]], 40)
+        ask([given[0]], 40)
+        ask([given[0] + tokens[0] + given[3][:20]], 16)
+        ask([given[1], given[2], given[4]], 40)
+        ask([given[1], given[4], given[5]], 24)
+        engine.flush()
+        ask([given[1], given[4]], 24)
+    return Run(tokens, trace)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """A traced run of a configuration; each is served once."""
+    runs: dict[str, Run] = {}
+
+    def of(name: str) -> Run:
+        if name not in runs:
+            folder = tmp_path_factory.mktemp(name) / "trace"
+            runs[name] = serve(CONFIGURATIONS[name], folder)
+        return runs[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_all_that_happens_is_seen_and_nothing_contradicts(
+    served: Callable[[str], Run], name: str
+) -> None:
+    with slotscope.open(served(name).trace) as trace:
+        report = check.run(trace)
+        failed = trace.sql("SELECT value FROM notes WHERE key LIKE 'sglang.failed.%'").num_rows
+    verdicts = {verdict.detector: verdict.verdict for verdict in report.verdicts}
+    assert set(verdicts.values()) == {"clean"}, report.markdown()
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_pool_made_of_events_is_sglang_s_own_whenever_it_is_idle(
+    served: Callable[[str], Run], name: str
+) -> None:
+    with slotscope.open(served(name).trace) as trace:
+        audits = trace.sql("SELECT * FROM notes WHERE key = 'audit' ORDER BY time_ns").to_pylist()
+        query = "FROM events WHERE slot IS NOT NULL ORDER BY time_ns, seq"
+        events = trace.sql(query).to_pylist()
+        sizes = trace.sql("FROM notes WHERE key = 'sglang.pool_0_slots'").to_pylist()
+    assert len(audits) >= 4
+    for audit in audits:
+        free, tree = modelled(int(sizes[0]["value"]), audit, events)
+        said = json.loads(audit["value"])
+        assert (sorted(free), sorted(tree)) == (said["free"], said["tree"])
+
+
+def modelled(
+    size: int, audit: dict[str, Any], events: list[dict[str, Any]]
+) -> tuple[set[int], set[int]]:
+    """Free slots and slots of the tree by the time of an audit, from events alone."""
+    free, tree = set(range(1, size + 1)), set[int]()
+    for event in events:
+        slot = event["slot"]
+        if event["process"] != audit["process"] or event["time_ns"] > audit["time_ns"]:
+            continue
+        if event["op"] == "allocate":
+            free.remove(slot)
+        elif event["op"] == "free":
+            free.add(slot)
+        elif event["op"] == "insert" and event["outcome"] is None:
+            tree.add(slot)
+        elif event["op"] == "evict":
+            tree.remove(slot)
+    return free, tree
+
+
+def test_the_plugin_changes_no_token(served: Callable[[str], Run], tmp_path: Path) -> None:
+    without = serve(CONFIGURATIONS["lazy-ngram"], tmp_path / "off", plugin=False)
+    assert served("lazy-ngram").tokens == without.tokens
+    assert not without.trace.exists()
