@@ -51,8 +51,8 @@ $(READY): pyproject.toml
 .venv-sglang/%/.ready: tests/sglang/releases/%.txt pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --upgrade pip
-	$(@D)/bin/pip install --quiet --constraint $< '$(TORCH)'
-	$(@D)/bin/pip install --quiet --no-deps --requirement $<
+	$(@D)/bin/pip install --quiet --no-compile --constraint $< '$(TORCH)'
+	$(@D)/bin/pip install --quiet --no-compile --no-deps --requirement $<
 	$(@D)/bin/pip install --quiet --constraint $< --editable .
 	touch $@
 

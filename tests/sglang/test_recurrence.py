@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from sgl_kernel import recurrence
@@ -25,7 +27,7 @@ def pool() -> Tensor:
 
 
 def unit(x: Tensor) -> Tensor:
-    return x / x.norm(dim=-1, keepdim=True)
+    return torch.nn.functional.normalize(x, dim=-1)
 
 
 def expected(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
@@ -63,7 +65,7 @@ def test_prefill_runs_each_sequence_from_its_slot_and_hands_out_chunk_states() -
     torch.testing.assert_close(chunks[0], torch.stack(before), rtol=1e-4, atol=1e-5)
 
 
-def verify(states: Tensor, slots: Tensor, steps: int, **named: Tensor | bool | None) -> Tensor:
+def verify(states: Tensor, slots: Tensor, steps: int, **named: Any) -> Tensor:
     """`steps` tokens for each slot, the same tokens whenever `steps` is the same."""
     n = len(slots)
     q, k, v = draw(n * steps, H, K), draw(n * steps, H, K, seed=1), draw(n * steps, HV, V)
@@ -78,7 +80,10 @@ def test_a_verify_keeps_the_slot_and_stores_every_step() -> None:
     states, before, steps = pool(), pool(), 3
     scratch = torch.full((4, steps, HV, V, K), torch.nan)
     slots, rows = torch.tensor([3, 1]), torch.tensor([2, 0])
-    named = {"intermediate_states_buffer": scratch, "intermediate_state_indices": rows}
+    named: dict[str, Any] = {
+        "intermediate_states_buffer": scratch,
+        "intermediate_state_indices": rows,
+    }
     out = verify(states, slots, steps, disable_state_update=True, **named)
     torch.testing.assert_close(states, before, equal_nan=True)
     moved = pool()
@@ -104,7 +109,10 @@ def test_a_tree_branches_from_the_parents_state() -> None:
     steps, parents = 4, torch.tensor([[0, 0, 0, 2]])
     scratch = torch.zeros(1, steps, HV, V, K)
     slots, rows = torch.tensor([2]), torch.tensor([0])
-    named = {"intermediate_states_buffer": scratch, "intermediate_state_indices": rows}
+    named: dict[str, Any] = {
+        "intermediate_states_buffer": scratch,
+        "intermediate_state_indices": rows,
+    }
     tree = verify(pool(), slots, steps, retrieve_parent_token=parents, **named)
     chain_scratch = torch.zeros_like(scratch)
     named["intermediate_states_buffer"] = chain_scratch
@@ -119,7 +127,10 @@ def test_a_pad_reads_zeros_and_writes_nothing() -> None:
     states, before = pool(), pool()
     scratch = torch.zeros(2, 2, HV, V, K)
     rows = torch.tensor([-1, 1])
-    named = {"intermediate_states_buffer": scratch, "intermediate_state_indices": rows}
+    named: dict[str, Any] = {
+        "intermediate_states_buffer": scratch,
+        "intermediate_state_indices": rows,
+    }
     out = verify(states, torch.tensor([-1, 3]), 2, **named)
     assert out.isfinite().all()
     changed = [slot for slot in range(5) if not torch.equal(states[slot], before[slot])]
