@@ -86,20 +86,20 @@ def test_a_spare_belongs_to_the_request_that_gets_it(pool: Rows, scene: Scene, t
     first, second = NewReq("a", [1]), NewReq("b", [1])
     pool.alloc([first, second])
 
-    def prepare(batch: Any) -> None:
+    def prepare(batch: Any, interval: int) -> None:
         for req in batch:
             slot = pool.mamba_allocator.alloc(1)
             if slot is not None:
                 pool.set_mamba_ping_pong_slot(req, 1, slot[0])
 
     row = Hook("x.prepare", When.AROUND, pools.spares_wanted, (), "spares")
-    wrapped(prepare, Watch(scene, [row]).wrap(row), When.AROUND)([first, second])
+    wrapped(prepare, Watch(scene, [row]).wrap(row), When.AROUND)([first, second], 64)
     assert told("slot", "request", "role", op="allocate")[4:] == [
         {"slot": 5, "request": 1, "role": "spare"},
         {"slot": 6, "request": 2, "role": "spare"},
     ]
     pool.mamba_allocator.alloc(6)
-    wrapped(prepare, Watch(scene, [row]).wrap(row), When.AROUND)([first])
+    wrapped(prepare, Watch(scene, [row]).wrap(row), When.AROUND)([first], 64)
     assert told("slot", "role", "outcome", op="allocate")[-1] == {
         "slot": None,
         "role": "spare",
