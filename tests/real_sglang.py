@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -150,19 +151,14 @@ class RealSglang:
         """End the engine in its own way, and its processes in any."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self.kill()
+        self.kill()
 
     def kill(self) -> None:
         """End every process of the engine now."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._answers.close()
 

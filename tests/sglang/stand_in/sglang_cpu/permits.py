@@ -27,5 +27,5 @@ def register() -> None:
 
 def _validate_as_a_gpu(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Up to 0.5.18 the check asks for the platform itself, by a name in its own module."""
-    with mock.patch("sglang.srt.server_args.is_xpu", return_value=True):
+    with mock.patch("sglang.srt.server_args.is_hip", return_value=True):
         return original(*arguments, **named)
