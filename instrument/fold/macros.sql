@@ -12,6 +12,11 @@ CREATE OR REPLACE TEMP MACRO row_of(fact) AS fact >> 31;
 CREATE OR REPLACE TEMP MACRO in_vain(outcome) AS
     outcome IS NOT NULL AND outcome IN ('suppressed', 'failed', 'exists', 'miss');
 
+-- Ops and facts that change nothing which another act meets: where one is lost, those detectors
+-- alone are blind that need it.
+CREATE OR REPLACE TEMP MACRO harmless(op) AS
+    op IN ('lock', 'unlock', 'split', 'verify.plan', 'request.begin', 'request', 'note');
+
 -- How findings name an event: writer.seq.
 CREATE OR REPLACE TEMP MACRO event_name(event) AS
     format('event {}.{}', event >> 40, event & ((1::BIGINT << 40) - 1));

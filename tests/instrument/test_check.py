@@ -44,6 +44,51 @@ def test_lost_events_blind_only_the_detectors_that_need_them() -> None:
     assert "process 0 lost 3 verify.plan events between orders 900 and 950" in why
 
 
+WRITTEN_LATE = "r7+ r7+live3 r7+keep5 P1 1:3@0 1:3@0>255 1:5^192 /1 5!255n2 P9 /9"
+"""The donate, event 8, is found by D1, unless records around it are lost."""
+
+
+def answers_without(op: str) -> dict[str, str]:
+    """Verdicts where an op or a fact was lost just after the donate."""
+    with connect(WRITTEN_LATE) as con:
+        lose(con, process=0, op=op, first_order=9, last_order=12)
+        report = check.run(con)
+    return {v.detector: v.verdict for v in report.verdicts}
+
+
+@pytest.mark.parametrize("op", ["swap", "match", "allocate", "donate", "relay.send", "offload"])
+def test_a_loss_that_hides_a_stretch_blinds_every_detector(op: str) -> None:
+    assert set(answers_without(op).values()) == {"blind"}
+
+
+def test_a_lost_fact_about_a_hook_blinds_all_and_hides_nothing() -> None:
+    told = answers_without("hook")
+    assert told.pop("D1") == "found"
+    assert set(told.values()) == {"blind"}
+
+
+@pytest.mark.parametrize("op", ["lock", "split", "request.begin", "request", "note"])
+def test_a_loss_that_changes_nothing_hides_nothing(op: str) -> None:
+    told = answers_without(op)
+    assert told.pop("D1") == "found"
+    assert set(told.values()) == {"clean"}
+
+
+def test_what_one_process_reports_says_nothing_of_another_ones_slots() -> None:
+    with connect(SERVED + " | " + SERVED) as con:
+        con.execute("DELETE FROM hooks WHERE process = 1 AND op = 'free'")
+        report = check.run(con)
+    why = {v.detector: v.why for v in report.verdicts if v.verdict == "blind"}
+    assert set(why) == {"D1", "D2", "D3", "D10"}
+    assert "process 1 has no live hook for free" in why["D10"]
+
+
+def test_a_process_without_slots_need_report_nothing() -> None:
+    with connect(SERVED + " | r8+ r8-") as con:
+        con.execute("DELETE FROM hooks WHERE process = 1")
+        assert check.run(con).exit_code == 0
+
+
 def test_damaged_bytes_hide_a_whole_process_and_no_other() -> None:
     twice = SERVED + " -3"
     with connect(f"{twice} | {twice}") as con:

@@ -33,6 +33,11 @@ CONTROLS = {
     # The tree had that prefix: the giver's slot is freed, and was never the node's.
     "donation of what the tree has": PREFILL
     + "/1 r7- 5!192n2%64 n2+5@192x r7-5 -3 r9+ r9+live5 P2 2:5@0 2:5@0>64 /2 D3",
+    # The tree had it when the giver asked, so nothing was given: a forward that was launched before
+    # may write the slot on.
+    "donation of what the tree has, written on": PREFILL
+    + "V2 2:r7?5@255 /1 donate(slot=5,request=7,role=keep,label=192,node=2,outcome=exists)"
+    + " n2+5@192x r7-5 2:3@255+2 2:5^256%64 /2 D3",
     # The node's slot is evicted and reused after the restore was launched, before it was read.
     "evicted behind a restore": PREFILL
     + "/1 r7- 5!192n2 n2+5@192 -3 r9+ n2?5@192 r9+live3 P2 n2-5 -5 r8+ r8+live5 P3 3:5@0 3:5@0>64"
