@@ -57,6 +57,26 @@ def test_a_state_off_the_tree_page_is_refused_or_wrong(
     assert (first.output != second.output) == wrong
 
 
+@pytest.mark.parametrize(
+    ("off", "wrong"),
+    [
+        ((), False),
+        (("track-grid",), False),  # the tree refuses what is off its pages
+        (("track-grid", "insert-depth-guard"), True),
+    ],
+)
+def test_decode_off_the_tree_page_is_refused_or_wrong(
+    build: Callable[..., Engine], off: tuple[str, ...], wrong: bool
+) -> None:
+    """The page is 128 and decode tracks every 64: the request ends with the state of 192."""
+    engine = build(page_size=128, without_patch=off)
+    [first] = engine.generate([random_prompt(100, seed=8)], greedy(110))
+    [warm] = engine.generate([first.tokens], greedy(20))
+    engine.flush_cache()
+    [cold] = engine.generate([first.tokens], greedy(20))
+    assert (warm.output != cold.output) == wrong
+
+
 @pytest.mark.parametrize("guarded", [True, False])
 def test_a_checkpoint_that_a_verify_may_write_is_kept_back_at_the_end(
     build: Callable[..., Engine], guarded: bool
