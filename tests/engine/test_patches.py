@@ -70,10 +70,10 @@ def test_decode_off_the_tree_page_is_refused_or_wrong(
 ) -> None:
     """The page is 128 and decode tracks every 64: the request ends with the state of 192."""
     engine = build(page_size=128, without_patch=off)
-    [first] = engine.generate([random_prompt(100, seed=8)], greedy(110))
-    [warm] = engine.generate([first.tokens], greedy(20))
+    [first] = engine.generate([random_prompt(100, seed=8)], greedy(96))
+    [warm] = engine.generate([first.tokens], greedy(30))
     engine.flush_cache()
-    [cold] = engine.generate([first.tokens], greedy(20))
+    [cold] = engine.generate([first.tokens], greedy(30))
     assert (warm.output != cold.output) == wrong
 
 
