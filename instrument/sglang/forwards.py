@@ -5,7 +5,7 @@ What a verify accepted is known when its result is read: see verify.py.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
 
 from . import grids, layout, notes
+from . import group as groups
+from .group import Group
 from .ids import Id
 from .scene import Flight, Scene
 
@@ -34,16 +36,16 @@ def batch_run(
 ) -> Generator[None, Any, None]:
     """A batch is launched."""
     scene.speech.settle()
-    lives = [scene.requests.live(req) for req in batch.reqs]
-    if not lives or any(live is None for live in lives):
+    group = groups.of(batch, scene.requests)
+    if group is None:
         setattr(batch, FLIGHT, None)
-        yield  # An idle batch, or a model that has no recurrent state.
+        yield
         return
     if scene.grids is None:
         _first(scene, scheduler)
-    flight = _launched(scene, batch, [live for live in lives if live is not None])
-    depths = _depths(flight, batch)
-    tracks = [*_tracks(scene, flight, batch, depths)]
+    flight = _launched(scene, batch, group)
+    before, after = _depths(flight, batch)
+    tracks = _tracks(scene, flight, batch, after)
     scene.flight = flight
     setattr(batch, FLIGHT, flight)
     try:
@@ -52,10 +54,12 @@ def batch_run(
         scene.flight = None
     if flight.kind is Kind.VERIFY:
         _planned(scene, flight)
-    else:
-        _advanced(scene, flight, depths)
-        _tracked(scene, flight, tracks, [before for before, _ in depths])
-    swaps_looked_up(scene, batch)
+        return
+    _advanced(scene, flight, before, after)
+    if tracks:
+        _tracked(scene, flight, tracks, before)
+    if flight.kind is Kind.PREFILL:
+        swaps_looked_up(scene, batch, range(len(batch.reqs)))
 
 
 def batch_copied(scene: Scene, result: Any, batch: Any) -> None:
@@ -103,8 +107,10 @@ def result_read(scene: Scene, scheduler: Any, batch: Any, *_: Any, **__: Any) ->
 
 
 def result_used(scene: Scene, _: Any, scheduler: Any, batch: Any, *__: Any, **___: Any) -> None:
-    """The host is through with a result."""
-    swaps_looked_up(scene, batch)
+    """The host is through with a result, and may have moved pointers to what was tracked."""
+    flight: Flight | None = getattr(batch, FLIGHT, None)
+    if flight is not None and flight.tracked:
+        swaps_looked_up(scene, batch, flight.tracked)
 
 
 def request_over(scene: Scene, req: Any, *_: Any, **__: Any) -> None:
@@ -140,8 +146,8 @@ def landed(flight: Flight) -> None:
         )
 
 
-def swaps_looked_up(scene: Scene, batch: Any) -> None:
-    """Tell of ping-pong pointers that moved since they were looked at last.
+def swaps_looked_up(scene: Scene, batch: Any, rows: Iterable[int]) -> None:
+    """Tell of ping-pong pointers of some requests that moved since they were looked at last.
 
     SGLang moves them in functions that it calls for each request in each step, and a hook there
     would cost more than all the others together.
@@ -150,7 +156,7 @@ def swaps_looked_up(scene: Scene, batch: Any) -> None:
     if not getattr(pool, "enable_mamba_extra_buffer", False):
         return
     book = scene.book(pool.mamba_allocator)
-    for req in batch.reqs:
+    for req in [batch.reqs[row] for row in rows]:
         holder = layout.holder(req)
         buffer = holder.mamba_ping_pong_track_buffer
         if buffer is None:
@@ -169,10 +175,12 @@ def swaps_looked_up(scene: Scene, batch: Any) -> None:
 
 def _first(scene: Scene, scheduler: Any) -> None:
     scene.grids = grids.of(scheduler.tree_cache, scheduler.server_args)
+    drafts = getattr(scheduler.server_args, "speculative_num_draft_tokens", None)
+    scene.reach = scene.reach or 2 * (drafts or 0)
     notes.tell(scheduler)
 
 
-def _launched(scene: Scene, batch: Any, lives: list[Any]) -> Flight:
+def _launched(scene: Scene, batch: Any, group: Group) -> Flight:
     scene.flights += 1
     mode = batch.forward_mode
     kind = Kind.PREFILL
@@ -183,65 +191,62 @@ def _launched(scene: Scene, batch: Any, lives: list[Any]) -> Flight:
         Op.FORWARD_LAUNCH, forward=number, kind=kind, stream=0, micro_batch=micro_batch
     )
     pool = scene.book(batch.req_to_token_pool.mamba_allocator).pool
-    told = [scene.requests.of(req) for req in batch.reqs]
-    rows = [layout.row(req) for req in batch.reqs]
-    return Flight(number, kind, launch, pool, told, lives, rows, micro_batch)
+    return Flight(number, kind, launch, pool, group, micro_batch)
 
 
-def _depths(flight: Flight, batch: Any) -> list[tuple[int, int]]:
-    """(before, after) of each request's live state. Host values of the batch."""
+def _depths(flight: Flight, batch: Any) -> tuple[list[int], list[int]]:
+    """Depths of the live states before and after. Host values; none for a verify."""
     if flight.kind is Kind.VERIFY:
-        return []
+        return [], []
     if flight.kind is Kind.DECODE:
-        depths = [(after - 1, after) for after in batch.seq_lens_cpu.tolist()]
+        after: list[int] = batch.seq_lens_cpu.tolist()
+        before = [depth - 1 for depth in after]
     else:
-        lengths = zip(batch.prefix_lens, batch.extend_lens, strict=True)
-        depths = [(before, before + length) for before, length in lengths]
-    for live, (_, after) in zip(flight.lives, depths, strict=True):
-        live.depth = after
-    return depths
+        before = list(batch.prefix_lens)
+        after = [start + n for start, n in zip(before, batch.extend_lens, strict=True)]
+    flight.group.moved(after)
+    return before, after
 
 
-def _tracks(
-    scene: Scene, flight: Flight, batch: Any, depths: list[tuple[int, int]]
-) -> Iterator[_Track]:
-    targets = batch.mamba_track_indices
-    if targets is None or flight.kind is Kind.VERIFY:
-        return
+def _tracks(scene: Scene, flight: Flight, batch: Any, after: list[int]) -> list[_Track]:
     if flight.kind is Kind.PREFILL:
-        wanted = [(row, told.track) for row, told in enumerate(flight.told)]
+        wanted = [(row, told.track) for row, told in enumerate(flight.group.told)]
+        for told in flight.group.told:
+            told.track = None
     else:
-        mask = _mask(scene, batch, depths)
-        wanted = [(row, depths[row][1] if mask[row] else None) for row in range(len(depths))]
-    for told in flight.told:
-        told.track = None
-    rows = [(row, depth) for row, depth in wanted if depth is not None and row < len(targets)]
-    if rows:
-        slots = scene.ids.of(targets)
-        for row, depth in rows:
-            yield _Track(row, slots[row], depth)
+        mask = _mask(scene, batch, after) if flight.kind is Kind.DECODE else []
+        wanted = [(row, after[row]) for row, tracked in enumerate(mask) if tracked]
+    rows = [(row, depth) for row, depth in wanted if depth is not None]
+    if not rows or batch.mamba_track_indices is None:
+        return []
+    flight.tracked = [row for row, _ in rows]
+    slots = scene.ids.of(batch.mamba_track_indices)
+    return [_Track(row, slots[row], depth) for row, depth in rows]
 
 
-def _mask(scene: Scene, batch: Any, depths: list[tuple[int, int]]) -> Sequence[bool]:
+def _mask(scene: Scene, batch: Any, after: list[int]) -> Sequence[bool]:
     """Which requests of a decode stand on the track grid. The host computes it in old releases."""
+    if batch.mamba_track_indices is None:
+        return []
     mask: Sequence[bool] | None = getattr(batch, "mamba_track_mask_cpu", None)
     if mask is not None:
         return mask
     step = scene.grids.step if scene.grids is not None else 0
-    return [step > 0 and after % step == 0 for _, after in depths]
+    return [step > 0 and depth % step == 0 for depth in after]
 
 
 def _started(scene: Scene, flight: Flight, first: str) -> None:
-    some = [i for i, told in enumerate(flight.told) if told.first == first]
+    group = flight.group
+    some = [i for i, told in enumerate(group.told) if told.first == first]
     for i in some:
-        flight.told[i].first = None
-    slots = [flight.lives[i].slot for i in some]
-    said: dict[str, Any] = {"request": [flight.told[i].number for i in some], "role": Role.LIVE}
+        group.told[i].first = None
+    slots = [group.lives[i].slot for i in some]
+    said: dict[str, Any] = {"request": [group.told[i].number for i in some], "role": Role.LIVE}
     if first == "clear":
         if some:
             scene.speech.say(Op.CLEAR, slots, depth=0, **said, **flight.said)
         return
-    matches = [flight.told[i].match for i in some]
+    matches = [group.told[i].match for i in some]
     found = [match for match in matches if match is not None]
     if found and len(found) == len(some):
         labels = [match.label for match in found]
@@ -250,27 +255,26 @@ def _started(scene: Scene, flight: Flight, first: str) -> None:
         scene.speech.say(Op.RESTORE, slots, sources, **said, **flight.said)
 
 
-def _advanced(scene: Scene, flight: Flight, depths: list[tuple[int, int]]) -> None:
+def _advanced(scene: Scene, flight: Flight, before: list[int], after: list[int]) -> None:
+    group = flight.group
     scene.speech.say(
         Op.ADVANCE,
-        [live.slot for live in flight.lives],
-        request=[told.number for told in flight.told],
-        row=flight.rows,
+        group.slots,
+        request=group.numbers,
+        row=group.rows,
         role=Role.LIVE,
-        depth_before=[before for before, _ in depths],
-        depth=[after for _, after in depths],
+        depth_before=before,
+        depth=after,
         **flight.said,
     )
 
 
-def _tracked(scene: Scene, flight: Flight, tracks: list[_Track], befores: list[int]) -> None:
-    if not tracks:
-        return
-    prefill = flight.kind is Kind.PREFILL
+def _tracked(scene: Scene, flight: Flight, tracks: list[_Track], before: list[int]) -> None:
+    group, prefill = flight.group, flight.kind is Kind.PREFILL
     said: dict[str, Any] = {"role": Role.SPARE}
-    sources = [flight.lives[track.row].slot for track in tracks]
+    sources = [group.lives[track.row].slot for track in tracks]
     if prefill:
-        steps = [track.depth - befores[track.row] for track in tracks]
+        steps = [track.depth - before[track.row] for track in tracks]
         said = {"role": Role.KEEP, "unit": Unit.TOKEN, "step": steps}
     elif scene.grids is not None:
         said["grid"] = scene.grids.track
@@ -278,8 +282,8 @@ def _tracked(scene: Scene, flight: Flight, tracks: list[_Track], befores: list[i
         Op.SCATTER if prefill else Op.COPY,
         [track.slot for track in tracks],
         None if prefill else sources,
-        request=[flight.told[track.row].number for track in tracks],
-        row=[flight.rows[track.row] for track in tracks],
+        request=[group.told[track.row].number for track in tracks],
+        row=[group.rows[track.row] for track in tracks],
         depth=[track.depth for track in tracks],
         **said,
         **flight.said,
@@ -288,20 +292,30 @@ def _tracked(scene: Scene, flight: Flight, tracks: list[_Track], befores: list[i
 
 def _planned(scene: Scene, flight: Flight) -> None:
     """What a verify may write beside its scratch rows."""
-    every = range(len(flight.told))
-    in_place = flight.in_place or [False] * len(flight.told)
-    near = flight.near or [True] * len(flight.told)
-    targets = flight.targets or [None] * len(flight.told)
+    group = flight.group
+    said = flight.said | {"depth_before": group.depths()}
+    if flight.targets is None and not flight.in_place:
+        some: Any = [None] * len(group.told)
+        scene.speech.say(
+            Op.VERIFY_PLAN, some, request=group.numbers, row=group.rows, role=Role.SPARE, **said
+        )
+        return
     for role in (Role.KEEP, Role.SPARE):
-        some = [i for i in every if in_place[i] == (role is Role.KEEP)]
-        if some:
-            scene.speech.say(
-                Op.VERIFY_PLAN,
-                [targets[i] if near[i] else None for i in some],
-                request=[flight.told[i].number for i in some],
-                row=[flight.rows[i] for i in some],
-                role=role,
-                outcome=Outcome.IN_PLACE if role is Role.KEEP else None,
-                depth_before=[flight.lives[i].depth for i in some],
-                **flight.said,
-            )
+        _planned_as(scene, flight, role)
+
+
+def _planned_as(scene: Scene, flight: Flight, role: Role) -> None:
+    group, targets, near = flight.group, flight.targets or [], flight.near
+    keeps = role is Role.KEEP
+    some = [i for i in range(len(group.told)) if (i in flight.in_place) == keeps]
+    if some:
+        scene.speech.say(
+            Op.VERIFY_PLAN,
+            [targets[i] if near is None or near[i] else None for i in some],
+            request=[group.told[i].number for i in some],
+            row=[group.rows[i] for i in some],
+            role=role,
+            outcome=Outcome.IN_PLACE if keeps else None,
+            depth_before=[group.lives[i].depth for i in some],
+            **flight.said,
+        )

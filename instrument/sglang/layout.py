@@ -35,13 +35,6 @@ def matched(result: Any) -> int | None:
     return int(length) if length is not None else len(result.device_indices)
 
 
-def committed(req: Any) -> int:
-    """Tokens of a request that the host knows to be committed."""
-    kv: Any = getattr(req, "kv", None)
-    found: int = (kv if hasattr(kv, "kv_committed_len") else req).kv_committed_len
-    return found
-
-
 def tokens(req: Any) -> int:
     """Tokens of a request's prompt and output."""
     return len(req.origin_input_ids) + len(req.output_ids)

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from slotscope.instrument.event import Kind, Op, Role
 
 from .grids import Grids
+from .group import Group
 from .ids import Id, Ids, known
 from .requests import Live, Requests, Told
 from .speech import Speech
@@ -45,13 +46,12 @@ class Flight:
     kind: Kind
     launch: int
     pool: int
-    told: list[Told]
-    lives: list[Live]
-    rows: list[int | None]
+    group: Group
     micro_batch: int | None = None
-    targets: Sequence[Id] | None = None  # track slot of each request; None where tracking is off
-    in_place: list[bool] = field(default_factory=list)  # whether that is the kept checkpoint
-    near: list[bool] = field(default_factory=list)  # whether it can come to be written
+    targets: Sequence[Id] | None = None  # track slot of each request; None where none is written
+    near: list[bool] | None = None  # of each request, whether its track slot may be written
+    in_place: frozenset[int] = frozenset()  # rows whose track slot is the kept checkpoint
+    tracked: list[int] = field(default_factory=list)  # rows whose track slot is written
     commits: int = 0
     retired: bool = False
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op
 
 from .ids import Id, Ids, Pending, plain
+
+Column = Sequence[Id] | np.ndarray[Any, Any]
 
 
 class Speech:
@@ -23,14 +27,17 @@ class Speech:
         self._open: list[tuple[int, Id, Id]] = []  # seq of the event, its slot, its src_slot
 
     def say(
-        self, op: Op, slots: Sequence[Id], sources: Sequence[Id] | None = None, **columns: Any
+        self, op: Op, slots: Column, sources: Sequence[Id] | None = None, **columns: Any
     ) -> int:
         """Say one operation on some slots; the record's order, as `probe.emit` returns it.
 
         Args:
+            slots: one or more; an array where all are known.
             sources: for each slot, the one that was read.
             columns: the other arguments of `probe.emit`.
         """
+        if sources is None and isinstance(slots, np.ndarray):
+            return probe.emit(op, slots=slots, **columns)
         first = probe.next_seq()
         if sources is not None:
             columns["src_slot"] = [*map(plain, sources)]

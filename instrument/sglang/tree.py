@@ -80,17 +80,17 @@ def checkpoint_filed(scene: Scene, cache: Any, params: Any) -> Generator[None, A
     if donation is None or params.mamba_value is None or not length:
         yield
         return
-    book = _book(scene, cache)
-    said: dict[str, Any] = {"request": donation.told.number, "pool": book.pool}
-    scene.speech.say(Op.DONATE, donation.slots, label=donation.label, role=donation.role, **said)
     result = yield
-    node = layout.node(result.last_device_node)
+    book, node = _book(scene, cache), layout.node(result.last_device_node)
+    said: dict[str, Any] = {"request": donation.told.number, "node": node, "pool": book.pool}
     outcome = Outcome.EXISTS if result.mamba_exist else None
     if getattr(result, "rotation_tail_declined", False):
         outcome = Outcome.FAILED
-    scene.speech.say(Op.INSERT, donation.slots, label=length, node=node, outcome=outcome, **said)
+    slots = donation.slots
+    scene.speech.say(Op.DONATE, slots, label=donation.label, role=donation.role, **said)
+    scene.speech.say(Op.INSERT, slots, label=length, outcome=outcome, **said)
     if outcome is None:
-        _hold(book, donation.slots, node, length)
+        _hold(book, slots, node, length)
 
 
 def checkpoint_kept(

@@ -23,15 +23,16 @@ def targets_chosen(scene: Scene, _: Any, batch: Any) -> None:
     flight = scene.flight
     if flight is None or batch.mamba_track_indices is None:
         return
+    flight.near = near = _near(scene, flight)
+    if not any(near):
+        return
     slots = scene.ids.of(batch.mamba_track_indices)
     flight.targets = [None if isinstance(slot, int) and slot < 0 else slot for slot in slots]
-    pool = batch.req_to_token_pool
     planned = getattr(batch, "mamba_lazy_spec_track_positions_cpu", None)
     if planned is not None:
-        keeps = [pool.get_mamba_ping_pong_keep_idx(req) for req in batch.reqs]
-        flight.near = [_near(scene, req) for req in batch.reqs]
-        pairs = zip(planned, keeps, flight.near, strict=True)
-        flight.in_place = [near and slot == keep for slot, keep, near in pairs]
+        keep = batch.req_to_token_pool.get_mamba_ping_pong_keep_idx
+        rows = [row for row, reached in enumerate(near) if reached]
+        flight.in_place = frozenset(r for r in rows if planned[r] == keep(batch.reqs[r]))
 
 
 def commit_called(
@@ -72,20 +73,22 @@ def result_resolved(scene: Scene, _: Any, processor: Any, result: Any, batch: An
     if flight is None or flight.kind is not Kind.VERIFY or flight.retired:
         return
     accepted = layout.accepted(result)
-    befores = [live.depth or 0 for live in flight.lives]
+    group = flight.group
+    befores = group.depths()
     afters = [before + taken for before, taken in zip(befores, accepted, strict=True)]
-    for live, after in zip(flight.lives, afters, strict=True):
-        live.depth = after
+    group.moved(afters)
     for _time in range(flight.commits):
-        _committed(scene, flight, befores, accepted)
+        _committed(scene, flight, befores, afters, accepted)
         _crossed(scene, flight, befores, afters)
     landed(flight)
 
 
-def _near(scene: Scene, req: Any) -> bool:
-    """Whether a verify of this request may cross a grid line, as far as the host knows."""
-    before = layout.committed(req)
-    return scene.grids is None or scene.grids.crossed(before, before + scene.reach) is not None
+def _near(scene: Scene, flight: Flight) -> list[bool]:
+    """Of each request, whether a verify may cross a grid line, as far as the host knows."""
+    if scene.grids is None:
+        return []
+    step, reach = scene.grids.step, scene.reach
+    return [depth // step != (depth + reach) // step for depth in flight.group.depths()]
 
 
 def _folds(batch: Any) -> bool:
@@ -93,22 +96,25 @@ def _folds(batch: Any) -> bool:
     return getattr(states, "replayssm_spec_write_pos", None) is not None
 
 
-def _committed(scene: Scene, flight: Flight, befores: list[int], accepted: list[int]) -> None:
+def _committed(
+    scene: Scene, flight: Flight, befores: list[int], afters: list[int], accepted: list[int]
+) -> None:
     scene.speech.say(
         Op.SCATTER,
-        [live.slot for live in flight.lives],
-        request=[told.number for told in flight.told],
-        row=flight.rows,
+        flight.group.slots,
+        request=flight.group.numbers,
+        row=flight.group.rows,
         role=Role.LIVE,
         step=[taken - 1 for taken in accepted],
         accept_len=accepted,
         depth_before=befores,
-        depth=[before + taken for before, taken in zip(befores, accepted, strict=True)],
+        depth=afters,
         **flight.said,
     )
 
 
 def _crossed(scene: Scene, flight: Flight, befores: list[int], afters: list[int]) -> None:
+    group = flight.group
     if scene.grids is None or flight.targets is None:
         return
     crossed = [
@@ -118,11 +124,12 @@ def _crossed(scene: Scene, flight: Flight, befores: list[int], afters: list[int]
         and (depth := scene.grids.crossed(before, after)) is not None
     ]
     if crossed:
+        flight.tracked = [i for i, _ in crossed]
         scene.speech.say(
             Op.SCATTER,
             [flight.targets[i] for i, _ in crossed],
-            request=[flight.told[i].number for i, _ in crossed],
-            row=[flight.rows[i] for i, _ in crossed],
+            request=[group.told[i].number for i, _ in crossed],
+            row=[group.rows[i] for i, _ in crossed],
             role=Role.SPARE,
             step=[depth - befores[i] - 1 for i, depth in crossed],
             depth=[depth for _, depth in crossed],

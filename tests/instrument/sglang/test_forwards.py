@@ -31,7 +31,7 @@ class Served:
 
         observed(scene, "ScheduleBatch", WatchedBatch)
         observed(scene, "Scheduler", WatchedScheduler)
-        scene.grids = Grids(track=64, step=64)
+        scene.grids, scene.reach = Grids(track=64, step=64), 8
         probe.hook("all", list(Op), live=True)
         self.scene, self.pool = scene, pool
         self._batch = WatchedBatch
