@@ -52,7 +52,7 @@ def fused_qk_gemma_rmsnorm_with_gate_cpu(
     return (
         _gemma_norm(q.reshape(-1, head_dim), q_weight, eps),
         _gemma_norm(k.reshape(-1, head_dim), k_weight, eps),
-        gate.reshape(-1, head_dim),
+        gate.reshape(-1, head_dim).contiguous(),  # SGLang views it as rows of tokens
     )
 
 
