@@ -28,7 +28,7 @@ class Asked:
     leaves: int | None  # aborted before this turn, if it still runs
 
 
-def make_load(seed: int, count: int = 11) -> list[Asked]:
+def make_load(seed: int, count: int = 10) -> list[Asked]:
     """`count` requests, in the order of arrival."""
     draw = Random(seed)
     documents = [

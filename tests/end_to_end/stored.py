@@ -6,11 +6,15 @@ can be compared after crashes.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import signal
 import struct
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -52,14 +56,31 @@ def stored(trace: Path) -> dict[int, int]:
 
 
 def collected(trace: Path) -> None:
-    """Wait until the collector has stored everything and left."""
+    """Wait until no collector runs: one that is not killed leaves once it has stored all."""
     until(lambda: not spawn.locked(trace), "the collector's end")
 
 
 def collector(trace: Path) -> int:
-    """The process id of the collector that runs."""
-    assert spawn.locked(trace)
+    """The process id of the collector, once it has named itself in the lock."""
+    until(lambda: spawn.locked(trace), "a collector")
+    until(lambda: _alive((trace / spawn.LOCK_NAME).read_text()), "the name of the collector")
     return int((trace / spawn.LOCK_NAME).read_text())
+
+
+def kill_collector(trace: Path) -> int:
+    """SIGKILL it, and wait until it is gone. Returns who it was."""
+    pid = collector(trace)
+    os.kill(pid, signal.SIGKILL)
+    collected(trace)
+    return pid
+
+
+@contextmanager
+def no_collector(trace: Path) -> Iterator[None]:
+    """Keep collectors away: this process has their lock meanwhile."""
+    with (trace / spawn.LOCK_NAME).open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def from_segments(trace: Path, elsewhere: Path) -> dict[str, pa.Table]:
@@ -90,10 +111,12 @@ def goes_on(seen: pa.Table, after: pa.Table) -> bool:
     return True
 
 
-def states(trace: Path) -> list[Any]:
+def _alive(pid: str) -> bool:
+    return pid.isdigit() and Path(f"/proc/{pid}").exists()
+
+
+def states(trace: Path) -> list[str]:
     """How each process of the trace ended."""
     with slotscope.open(trace) as opened:
-        found: list[Any] = opened.sql("SELECT state FROM processes ORDER BY process")[
-            "state"
-        ].to_pylist()
-        return found
+        rows = opened.sql("SELECT state FROM processes ORDER BY process").to_pylist()
+    return [row["state"] for row in rows]

@@ -20,31 +20,28 @@ ACCEPTED = [
     for overlap in (0, 1)
     if not (strategy == "no_buffer" and overlap)
 ]
-SEEDS = (1, 2)
+SEEDS = (2, 3)
 TIGHT: dict[str, Any] = {
     "chunked_prefill_size": 100,  # no multiple of the state chunk
     "max_total_tokens": 1100,
 }
+PAGE_SIZES = (1, 16)
 SLOTS = {"no_buffer": 6, "extra_buffer": 13, "extra_buffer_lazy": 9}
 """Just enough for what runs at once, so that checkpoints are evicted and spares can't be had."""
 
-EXERCISED = {"restore", "evict", "donate", "split", "request.end aborted", "request.end finished"}
+EXERCISED = {"restore", "evict", "donate", "request.end aborted", "request.end finished"}
 
 
 @pytest.fixture(scope="module")
 def right(build: Build) -> dict[int, list[list[int]]]:
     """What the plainest engine answers: serial, nothing drafted, nothing reused."""
     plain = build(disable_overlap_schedule=True, disable_radix_cache=True)
-    return {
-        seed: [
-            request.output
-            for request in plain.generate(
-                [each.prompt for each in load], [each.sampling for each in load]
-            )
-        ]
-        for seed in SEEDS
-        if (load := make_load(seed))
-    }
+    answers = {}
+    for seed in SEEDS:
+        load = make_load(seed)
+        ended = plain.generate([each.prompt for each in load], [each.sampling for each in load])
+        answers[seed] = [request.output for request in ended]
+    return answers
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -62,6 +59,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
     with tracing(tmp_path / "trace"):
         engine = build(
             **TIGHT,
+            page_size=1 if strategy == "no_buffer" else PAGE_SIZES[seed % 2],
             max_mamba_cache_size=SLOTS[strategy],
             mamba_radix_cache_strategy=strategy,
             speculative_algorithm=drafter,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import slotscope
-from slotscope.instrument import spawn
 from tests.end_to_end import stored
 from tests.end_to_end.server import Clients, run, serving, until
 
@@ -22,7 +19,8 @@ PLAIN = (
 )
 
 
-def the_same_from_segments_and_store(trace: Path, elsewhere: Path) -> dict[str, pa.Table]:
+def reconciled(trace: Path, elsewhere: Path) -> dict[str, pa.Table]:
+    """The stored tables, once they are what the writers committed and what the segments tell."""
     assert stored.stored(trace) == stored.committed(trace)
     tables = stored.tables(trace, stored=True)
     assert tables == stored.from_segments(trace, elsewhere)
@@ -35,16 +33,16 @@ def test_a_killed_server_leaves_all_that_it_committed(
 ) -> None:
     trace = tmp_path / "trace"
     with serving(folder, trace, *flags) as server, Clients(server.url, seed) as clients:
-        clients.stream(400 + 37 * seed)
+        clients.stream(300 + 37 * seed)
+        stored.collector(trace)
         with slotscope.open(trace) as opened:  # while the collector runs
             assert opened.live
             seen = opened.sql("FROM events ORDER BY writer, seq")
         server.kill()
-        clients.stop()
-        assert len(clients.failures) == clients.count, "each client saw the crash"
+        until(lambda: len(clients.failures) == clients.count, "each client sees the crash")
     stored.collected(trace)
     assert stored.states(trace) == ["crashed"]
-    events = the_same_from_segments_and_store(trace, tmp_path / "segments")["events"]
+    events = reconciled(trace, tmp_path / "segments")["events"]
     assert events.num_rows >= seen.num_rows > 100
     assert stored.goes_on(seen, events)
     assert run("check", trace).returncode == 0
@@ -53,40 +51,38 @@ def test_a_killed_server_leaves_all_that_it_committed(
 def test_killed_collectors_are_followed_by_others(folder: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     with serving(folder, trace, *LAZY) as server, Clients(server.url, seed=3) as clients:
-        killed = []
-        for _ in range(2):
-            until(lambda: spawn.locked(trace), "a collector")
-            clients.stream(150)
-            killed.append(stored.collector(trace))
-            os.kill(killed[-1], signal.SIGKILL)
-            until(lambda: not spawn.locked(trace), "its end")
-            clients.stream(150)
+        clients.stream(100)
+        pids = [stored.kill_collector(trace)]
+        clients.stream(100)
+        pids.append(stored.kill_collector(trace))
+        clients.stream(100)
+        pids.append(stored.collector(trace))
         clients.stop()
         assert clients.failures == []
         assert {len(answers) for answers in clients.answers.values()} == {1}
         server.end()
     stored.collected(trace)
-    assert len(set(killed)) == 2
+    assert len(set(pids)) == 3
     assert stored.states(trace) == ["stopped"]
-    the_same_from_segments_and_store(trace, tmp_path / "segments")
+    reconciled(trace, tmp_path / "segments")
     assert run("check", trace).returncode == 0
 
 
 def test_after_a_crash_of_everything_collect_stores_the_rest(folder: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     with serving(folder, trace, *LAZY) as server, Clients(server.url, seed=4) as clients:
-        until(lambda: spawn.locked(trace) and (trace / "live.duckdb").exists(), "a collector")
-        clients.stream(300)
-        os.kill(stored.collector(trace), signal.SIGKILL)
-        server.kill()
-    assert not spawn.locked(trace)
-    committed = sum(stored.committed(trace).values())
-    with slotscope.open(trace) as opened:  # without a collector
+        clients.stream(150)
+        stored.kill_collector(trace)
+        with stored.no_collector(trace):
+            clients.stream(150)
+            server.kill()
+    with slotscope.open(trace) as opened:
         assert not opened.stored
-        assert opened.sql("FROM events").num_rows == committed
+        assert opened.sql("FROM events").num_rows == sum(stored.committed(trace).values())
     assert run("check", trace).returncode == 0
-    first = run("collect", trace)
-    assert first.returncode == 0, first.stderr
-    the_same_from_segments_and_store(trace, tmp_path / "segments")
+    rest = run("collect", trace)
+    assert rest.returncode == 0, rest.stderr
+    assert not rest.stdout.startswith("0 events")
+    reconciled(trace, tmp_path / "segments")
     assert run("collect", trace).stdout.startswith("0 events stored")
     assert run("check", trace).returncode == 0
