@@ -53,9 +53,7 @@ def slots_freed(scene: Scene, allocator: Any, free_index: Any) -> None:
         return
     book = scene.book(allocator)
     slots = scene.ids.of(free_index)
-    _evicted(scene, book, slots)
-    for role, request, some in _by_owner(book, slots):
-        scene.speech.say(Op.FREE, some, role=role, request=request, pool=book.pool)
+    _ended(scene, book, slots)
     for slot in slots:
         known(slot, lambda number: _forget(book, number))
 
@@ -67,8 +65,7 @@ def pool_cleared(scene: Scene, allocator: Any) -> None:
     if not slots:
         probe.note(f"sglang.pool_{book.pool}_slots", int(allocator.size))
         return
-    _evicted(scene, book, slots)
-    scene.speech.say(Op.FREE, slots, pool=book.pool)
+    _ended(scene, book, slots)
     book.owners.clear()
     book.nodes.clear()
 
@@ -140,6 +137,12 @@ def _held(req: Any) -> tuple[Any, Any]:
     """What a request holds of the pool: its live slot, its track slots."""
     holder = layout.holder(req)
     return holder.mamba_pool_idx, getattr(holder, "mamba_ping_pong_track_buffer", None)
+
+
+def _ended(scene: Scene, book: Book, slots: Sequence[Id]) -> None:
+    _evicted(scene, book, slots)
+    for role, request, some in _by_owner(book, slots):
+        scene.speech.say(Op.FREE, some, role=role, request=request, pool=book.pool)
 
 
 def _evicted(scene: Scene, book: Book, slots: Sequence[Id]) -> None:
