@@ -75,7 +75,7 @@ class Collector:
         with _only_one(self.directory):
             scan = Scan(self.directory)
             scan.look()
-            if not scan.images:
+            if not scan.registered:
                 raise CollectorError(
                     f"{self.directory} holds no trace: no process has registered in it. Give the "
                     "directory that `--trace` named."
@@ -89,7 +89,6 @@ class Collector:
                 self._collect(scan, store)
             finally:
                 store.close()
-                scan.close()
                 if self._exporter is not None:
                     self._exporter.close()
 

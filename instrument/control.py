@@ -22,22 +22,11 @@ from threading import Lock
 import numpy as np
 
 from . import layout
+from .liveness import hold, home, lives, start_ticks
 
 
 class ControlError(OSError):
     """A process that can't register in a trace directory, or a control file that can't be read."""
-
-
-def start_ticks(pid: int) -> int:
-    """When the process started, in the kernel's ticks: tells a process from a later one of its pid.
-
-    0 where the process is gone, is a zombie, or the kernel does not say.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return 0
-    return 0 if fields[0] == b"Z" else int(fields[19])
 
 
 def allocate(path: Path, size: int) -> mmap.mmap:
@@ -74,13 +63,7 @@ class Control:
         self.path = directory / layout.control_name(self.process)
         self.blocks = deque(range(1, layout.BLOCKS))
         self._overflow = Lock()
-        identity = json.dumps(
-            {
-                "command": " ".join(sys.orig_argv)[:1024],
-                "host": os.uname().nodename[:256],
-                "python": sys.version.split()[0],
-            }
-        ).encode()[: layout.IDENTITY_SIZE_MAX]
+        identity = _identity()
         head = struct.pack(
             layout.CONTROL_HEADER[:-1],
             layout.CONTROL_MAGIC,
@@ -95,6 +78,7 @@ class Control:
         self._map[layout.IDENTITY_AT : layout.IDENTITY_AT + len(identity)] = identity
         crc = struct.pack("<I", zlib.crc32(identity, zlib.crc32(head)))
         self._map[: len(head) + 4] = head + crc
+        self._lock: int | None = hold(self.path.with_suffix(".new"))
         self.path.with_suffix(".new").rename(self.path)
 
     def writer(self, block: int) -> int:
@@ -147,6 +131,28 @@ class Control:
     def stop(self) -> None:
         """The process leaves the trace of its own will: its end is no crash."""
         self._words[layout.STATE_AT // 8] = 1
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Hold the lock no more: at the end, and in a forked child, which is not its parent."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _identity() -> bytes:
+    """Who this process is, as JSON of at most `layout.IDENTITY_SIZE_MAX` bytes."""
+    command = " ".join(sys.orig_argv).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    told = {
+        "command": command[:1024],
+        "host": os.uname().nodename[:64],
+        "python": sys.version.split()[0],
+        "home": home(),
+    }
+    # The value is cut, not the JSON. How long it gets there is known only once it is written.
+    while len(text := json.dumps(told, ensure_ascii=False).encode()) > layout.IDENTITY_SIZE_MAX:
+        told["command"] = told["command"][: len(told["command"]) * 3 // 4]
+    return text
 
 
 def _claim(directory: Path) -> tuple[int, mmap.mmap]:
@@ -170,25 +176,37 @@ def _claim(directory: Path) -> tuple[int, mmap.mmap]:
         return number, fresh
 
 
+def uid(path: Path) -> int:
+    """64 bits of a control file's header: random, and the same for every reader, damaged or not.
+
+    Raises:
+        OSError: the file can't be read.
+    """
+    with path.open("rb") as file:
+        header = file.read(struct.calcsize(layout.CONTROL_HEADER))
+    return int.from_bytes(sha256(header).digest()[:8], "little")
+
+
 class ControlImage:
-    """What a control file says now. Its process may be alive, or long dead."""
+    """What a control file said when it was last read. Its process may be alive, or long dead."""
 
     def __init__(self, path: Path) -> None:
         """Read it.
 
         Raises:
-            ControlError: no control file, damaged, or of another version.
+            ControlError: no control file, or a damaged one (EINVAL); of another version (ENOTSUP).
             OSError: it can't be read.
         """
+        self.path = path
         data = path.read_bytes()
         size = struct.calcsize(layout.CONTROL_HEADER)
         if len(data) < layout.CONTROL_SIZE or data[:8] != layout.CONTROL_MAGIC:
             raise ControlError(errno.EINVAL, "no control file of slotscope", str(path))
         fields = struct.unpack(layout.CONTROL_HEADER, data[:size])
-        _, version, self.process, self.pid, length, self.start_ticks, *anchor, crc = fields
+        _, version, self.process, self.pid, length, self._ticks, *anchor, crc = fields
         if version != layout.VERSION:
             raise ControlError(
-                errno.EINVAL,
+                errno.ENOTSUP,
                 f"it has version {version}, this slotscope reads version {layout.VERSION}; "
                 "read it with the slotscope that wrote it",
                 str(path),
@@ -196,21 +214,38 @@ class ControlImage:
         identity = data[layout.IDENTITY_AT : layout.IDENTITY_AT + length]
         if crc != zlib.crc32(identity, zlib.crc32(data[: size - 4])):
             raise ControlError(errno.EINVAL, "the control file is damaged", str(path))
-        self.uid = int.from_bytes(sha256(data[:size]).digest()[:8], "little")
-        """Of the trace, if this is its first process: random, and the same for every reader."""
         self.anchor: tuple[int, int] = (anchor[0], anchor[1])
-        self.identity: dict[str, str] = json.loads(identity)
+        try:
+            self.identity: dict[str, str] = json.loads(identity)
+        except ValueError as error:
+            raise ControlError(
+                errno.EINVAL, f"its identity is no JSON: {error}", str(path)
+            ) from error
+        self._over = False
+        self._take(data)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read again what may have changed. Nothing does once the process is gone."""
+        if not self._over:
+            over = not self._lives()
+            self._take(self.path.read_bytes())
+            self._over = over
+
+    def _take(self, data: bytes) -> None:
         error = data[layout.ERROR_AT : layout.ERROR_AT + layout.ERROR_SIZE]
         self.error = error.rstrip(b"\0").decode("utf-8", "replace")
         self._words = memoryview(data).cast("q")
+
+    def _lives(self) -> bool:
+        return lives(self.path, self.pid, self._ticks, self.identity.get("home", ""))
 
     @property
     def state(self) -> str:
         """`running`, `stopped` of its own will, or `crashed`."""
         if self._words[layout.STATE_AT // 8]:
             return "stopped"
-        ticks = start_ticks(self.pid)
-        return "running" if ticks and ticks == self.start_ticks else "crashed"
+        return "running" if not self._over and self._lives() else "crashed"
 
     def losses(self) -> dict[int, dict[tuple[int, int], int]]:
         """Events lost so far: writer -> (reason, op) -> count, each above 0."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from . import expand
-from .control import ControlImage
+from .control import ControlError, ControlImage, uid
 from .event import Op, op_name
 from .expand import Events
 from .layout import CONTROL_FILES, SEGMENT_FILES, SEGMENT_HEADER_DATA, Fact, Reason
 from .segment import Records, SegmentError, SegmentFile
 
 BATCH_EVENTS = 500_000
-"""A batch ends after the segment in which it passes this."""
+"""What is stored at once: a bound of memory."""
+
+NO_SEGMENT = -1
+"""Stands for the control file among the segments of its process."""
 
 Row = dict[str, Any]
 
@@ -43,14 +49,6 @@ class Batch:
     anchors: list[Row] = field(default_factory=list)
     offsets: list[Offset] = field(default_factory=list)
 
-    @staticmethod
-    def join(batches: list[Batch]) -> Batch:
-        """One batch of several that came one after another."""
-        whole = Batch(events=expand.concatenate([b.events for b in batches]))
-        for name in ("requests", "hooks", "notes", "gaps", "anchors", "offsets"):
-            getattr(whole, name).extend(row for b in batches for row in getattr(b, name))
-        return whole
-
     @property
     def empty(self) -> bool:
         """Nothing is new."""
@@ -74,7 +72,8 @@ class Scan:
         self.directory = directory
         self.images: dict[int, ControlImage] = {}
         self._cursors: dict[Path, _Cursor] = {}
-        self._seen: set[Path] = set()
+        self._seen: set[str] = set()
+        self._controls: set[str] = set()
         self._offsets: dict[tuple[int, int], Offset] = {}
         self.next_seq: dict[int, int] = {}  # of each writer's next event
         self._closed: dict[tuple[int, str, str], int] = {}  # writer, reason, op
@@ -85,9 +84,9 @@ class Scan:
         self, offsets: list[Offset], next_seq: dict[int, int], gaps: list[Row], anchored: set[int]
     ) -> None:
         """Stand where all this has been stored, whatever `look` has opened before."""
-        self.close()
         self._cursors.clear()
         self._seen.clear()
+        self._controls.clear()
         self._unreadable.clear()
         self._offsets = {(o.process, o.segment): o for o in offsets}
         self.next_seq = dict(next_seq)
@@ -95,8 +94,12 @@ class Scan:
         for gap in gaps:
             self._close(gap)
 
-    def batch(self) -> Batch:
-        """What has been committed since the last call, up to a bound; ask again if not empty."""
+    def batch(self, events_max: float = BATCH_EVENTS) -> Batch:
+        """What has been committed since the last call; ask again if not empty.
+
+        Args:
+            events_max: the batch ends after the segment in which it passes this.
+        """
         self.look()
         batch = Batch()
         for offset, gap in self._unreadable:
@@ -110,7 +113,7 @@ class Scan:
         parts: list[Events] = []
         count = 0
         for cursor in self._in_order():
-            if count >= BATCH_EVENTS:
+            if count >= events_max:
                 break
             count += self._advance(cursor, batch, parts)
         batch.events = expand.concatenate(parts)
@@ -146,38 +149,69 @@ class Scan:
         ]
 
     @property
+    def registered(self) -> bool:
+        """A process has registered here, be its control file readable or not."""
+        return bool(self._controls)
+
+    @property
     def uid(self) -> int:
         """64 bits that tell this trace from others: what its first process wrote of itself."""
-        return self.images[min(self.images)].uid
-
-    def close(self) -> None:
-        """Close the files."""
-        for cursor in self._cursors.values():
-            cursor.file.close()
-        self._cursors.clear()
+        return uid(self.directory / min(self._controls))
 
     def look(self) -> None:
-        """Find new files. Control files are read before commit words: no loss is counted late."""
-        for path in sorted(self.directory.glob(CONTROL_FILES)):
-            image = ControlImage(path)
-            self.images[image.process] = image
-        for path in sorted(self.directory.glob(SEGMENT_FILES)):
-            if path in self._seen:
-                continue
+        """Find new files, and how far known ones are.
+
+        Control files are read before commit words: no loss is counted late.
+
+        Raises:
+            ControlError: a control file of another version.
+            OSError: a file can't be read.
+        """
+        names = sorted(os.listdir(self.directory))
+        for image in self.images.values():
+            image.refresh()
+        for name in names:
+            if name not in self._controls and fnmatchcase(name, CONTROL_FILES):
+                self._register(name)
+        for path, cursor in list(self._cursors.items()):
             try:
-                file = SegmentFile(path)
+                cursor.file.refresh()
             except FileNotFoundError:
-                continue  # It was never used, and its process has just stopped.
-            except SegmentError as error:
-                self._refuse(path, error)
-                continue
-            self._seen.add(path)
-            key = file.process, file.number
-            offset = self._offsets.setdefault(key, Offset(*key, SEGMENT_HEADER_DATA, 0))
-            if offset.done:
-                file.close()
-            else:
-                self._cursors[path] = _Cursor(file, offset)
+                del self._cursors[path]  # Its process has stopped, and never used it.
+        for name in names:
+            if name not in self._seen and fnmatchcase(name, SEGMENT_FILES):
+                self._find(name)
+
+    def _register(self, name: str) -> None:
+        """Take in a new process. Of a damaged control file all is unknown: what its process lost,
+        and whether it lives."""
+        self._controls.add(name)
+        path = self.directory / name
+        try:
+            image = ControlImage(path)
+        except ControlError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            self._refuse((int(name[1:7]), NO_SEGMENT), error)
+        else:
+            self.images[image.process] = image
+
+    def _find(self, name: str) -> None:
+        """Take in a new segment, unless it has been read to its end before."""
+        path = self.directory / name
+        try:
+            file = SegmentFile(path)
+        except FileNotFoundError:
+            return  # It was never used, and its process has just stopped.
+        except SegmentError as error:
+            self._seen.add(name)
+            self._refuse((int(name[1:7]), int(name[8:14])), error)
+            return
+        self._seen.add(name)
+        key = file.process, file.number
+        offset = self._offsets.setdefault(key, Offset(*key, SEGMENT_HEADER_DATA, 0))
+        if not offset.done:
+            self._cursors[path] = _Cursor(file, offset)
 
     def grown(self) -> bool:
         """There is more to read."""
@@ -187,10 +221,8 @@ class Scan:
             for c in self._cursors.values()
         )
 
-    def _refuse(self, path: Path, error: SegmentError) -> None:
-        """Keep a file that is no segment as a gap of unknown size."""
-        self._seen.add(path)
-        key = int(path.name[1:7]), int(path.name[8:14])
+    def _refuse(self, key: tuple[int, int], error: Exception) -> None:
+        """Keep a file that can't be read as a gap of unknown size, once."""
         if key not in self._offsets:
             self._offsets[key] = Offset(*key, 0, 0, done=True)
             gap = _gap(key[0], None, Reason.DAMAGED, None, 0, (None, None, None, None))
@@ -236,7 +268,6 @@ class Scan:
             if not offset.done and offset not in batch.offsets:
                 batch.offsets.append(offset)
             offset.done = True
-            file.close()
             del self._cursors[file.path]
         return count
 

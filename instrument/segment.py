@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
 import zlib
 from dataclasses import dataclass
@@ -46,22 +45,44 @@ class Records:
 
 
 class SegmentFile:
-    """A segment to read from, while its writer may still write."""
+    """A segment to read from, while its writer may still write.
+
+    The file is kept neither open nor mapped, since a trace may have thousands, and Python keeps a
+    descriptor for each mapping. Its words are those of the latest `refresh`.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Map the file.
+        """Read the header.
 
         Raises:
             SegmentError: no segment, or of another version.
             OSError: it can't be read.
         """
         self.path = path
-        # The words alone stay mapped. Files are not kept open, since a trace may have thousands;
-        # and a file may be cut to its committed size, beyond which a mapping kills its reader.
-        with path.open("rb") as file:
-            self.process, self.number, self.anchor = self._header(file.read(_HEAD))
-            self._map = mmap.mmap(file.fileno(), _HEAD, prot=mmap.PROT_READ)
-        self._words = memoryview(self._map).cast("q")
+        head = self._head()
+        self.process, self.number, self.anchor = self._header(head)
+        self._words = memoryview(head).cast("q")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the words again, which say how far the writer is.
+
+        Raises:
+            OSError: the file can't be read; it was removed, for example.
+        """
+        if not self.sealed:
+            self._take(self._head())
+            if self.sealed:
+                # Read once more, so that the commit word is surely not older than the seal.
+                self._take(self._head())
+
+    def _head(self) -> bytes:
+        with self.path.open("rb", buffering=0) as file:
+            return file.read(_HEAD) or b""
+
+    def _take(self, head: bytes) -> None:
+        if len(head) == _HEAD:  # Somebody may have cut the file: then it said this much.
+            self._words = memoryview(head).cast("q")
 
     def _header(self, head: bytes) -> tuple[int, int, tuple[int, int]]:
         size = struct.calcsize(layout.SEGMENT_HEADER)
@@ -115,11 +136,6 @@ class SegmentFile:
             damage.append(Damage(start + at, end - start - at, what))
         found = np.array(offsets, np.int64)
         return Records(data, found, _headers(data, found), end, tuple(damage))
-
-    def close(self) -> None:
-        """Unmap."""
-        self._words.release()
-        self._map.close()
 
 
 def _walk(data: bytes) -> tuple[list[int], list[Damage], int]:

@@ -96,6 +96,8 @@ class Session:
 
     def child(self) -> Session:
         """The session of a process that was forked from this one; not yet registered."""
+        if self._control is not None:
+            self._control.let_go()
         child = Session(self.directory, collector=self._collector is not None)
         child.facts = list(self.facts)
         return child

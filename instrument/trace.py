@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import inf
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -14,7 +15,7 @@ from . import schema, spawn, store
 from .arrow import enum_ddl
 from .control import ControlError
 from .otel import spans
-from .scan import Batch, Scan
+from .scan import Scan
 from .schema import SchemaError
 
 __all__ = ["QueryError", "SchemaError", "Trace", "TraceError", "open"]
@@ -59,7 +60,7 @@ class Trace:
         self._con.execute("SET max_execution_time = 0")
         try:
             self._scan.look()
-            if not self._scan.images and not (directory / store.NAME).exists():
+            if not self._scan.registered and not (directory / store.NAME).exists():
                 raise TraceError(
                     f"{directory} holds no trace: neither a process's p000000.ctl nor {store.NAME} "
                     "is in it. Give the directory that `--trace` named."
@@ -138,7 +139,6 @@ class Trace:
     def close(self) -> None:
         """Give everything back."""
         self._con.close()
-        self._scan.close()
 
     def __enter__(self) -> Trace:
         return self
@@ -164,7 +164,6 @@ class Trace:
         store.resume(self._con, "stored.", self._scan)
         if self._scan.grown():
             self._con.execute("DETACH stored")
-            self._scan.close()
             self._scan = Scan(self.directory)
             return False
         for statement in enum_ddl():
@@ -176,11 +175,7 @@ class Trace:
     def _expand(self) -> bool:
         """Read from the segments themselves. Always False: nothing of it is stored."""
         store.create(self._con)
-        tables = store.Tables(self._con)
-        batches = []
-        while not (batch := self._scan.batch()).empty:
-            batches.append(batch)
-        tables.append(Batch.join(batches))
+        store.Tables(self._con).append(self._scan.batch(inf))
         return False
 
     def _define(self) -> None:
@@ -189,7 +184,7 @@ class Trace:
         if self.stored:
             con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
             con.execute("CREATE TABLE processes AS FROM stored.processes")
-        if self._scan.images:
+        if self._scan.registered:
             con.execute("DELETE FROM processes")
             store.insert(con, "processes", self._scan.processes())
             store.insert(con, "gaps", self._scan.open_gaps())

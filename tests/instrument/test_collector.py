@@ -288,7 +288,6 @@ def test_a_failed_transaction_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="NOT NULL"):
         opened.append(batch, scan.processes(), scan.open_gaps(), scan.next_seq)
     opened.close()
-    scan.close()
     assert collect(directory).stored_count == 50 * 9
 
 

@@ -351,7 +351,6 @@ def test_any_mixture_of_values_and_lists_comes_back(
     probe.stop()
     scan = Scan(directory)
     found = events_table(scan.batch().events).to_pylist()
-    scan.close()
     assert [{n: f[n] for n in e} for f, e in zip(found, expected, strict=True)] == expected
 
 

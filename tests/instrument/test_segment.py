@@ -39,7 +39,6 @@ def read(directory: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     batch = scan.batch()
     gaps = batch.gaps + scan.open_gaps()
     assert scan.batch().empty
-    scan.close()
     return events_table(batch.events).to_pylist(), gaps
 
 
