@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 from table import Table
 
@@ -65,7 +66,7 @@ def text_of(tokens: int) -> bytes:
 def _engine(drafter: str, exhausted: bool) -> Engine:
     return Engine(
         EngineConfig(
-            model_path=model_folder(BUNDLED),
+            model_path=model_folder(Path(BUNDLED)),
             dtype="float64",
             context_length=1024,
             max_running_requests=2,

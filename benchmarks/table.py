@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rich.console import Console
@@ -75,11 +76,20 @@ class Table:
             "rows": [asdict(row) | {"ratio": row.ratio} for row in self.rows],
             "notes": self.notes,
             "machine": machine(),
-            "versions": {name: version(name) for name in VERSIONS},
+            "versions": versions(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         path.write_text(json.dumps(kept, indent=1) + "\n")
         return path
+
+
+def versions() -> dict[str, str]:
+    """Of what the figures depend on; what is not installed is left out."""
+    found = {}
+    for name in VERSIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def machine() -> dict[str, str | int]:

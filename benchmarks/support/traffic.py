@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Role
@@ -62,7 +63,11 @@ class Traffic:
         self, requests: list[int], rows: list[int], live: list[int], keep: list[int]
     ) -> None:
         launch = self._launch(Kind.PREFILL)
-        said = {"forward": self._forward, "kind": Kind.PREFILL, "launch": launch}
+        said: dict[str, Any] = {
+            "forward": self._forward,
+            "kind": Kind.PREFILL,
+            "launch": launch,
+        }
         probe.emit(Op.CLEAR, slots=live, request=requests, role=Role.LIVE, depth=0, **said)
         self._advance(requests, rows, live, 0, PROMPT, Kind.PREFILL, launch)
         probe.emit(

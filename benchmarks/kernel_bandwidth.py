@@ -1,25 +1,21 @@
-"""How fast states move: `python benchmarks/kernels.py`, on a GPU where there is one.
+"""How fast states move: the Triton kernels on a GPU where there is one, else their references.
 
 Every operator is first compared with its reference; a difference ends the run. Its figure is the
 bytes that it must read and write, over its time; beside it stands a plain copy of a large tensor
 in the same run. Shapes are Qwen3-Next's (36 recurrent layers, 32 value heads of 128 x 128), and
-small ones on a CPU, where references are what runs. The rows go to benchmarks/results/.
+small ones on a CPU.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+from table import Table
 from torch import Tensor
 
 from slotscope.kernels import conv, gdn, state
@@ -250,59 +246,19 @@ def copy_bandwidth(device: torch.device) -> float:
     return 2 * size(source) / seconds(lambda: target.copy_(source), device, graph=False)
 
 
-def main() -> None:
-    """Check, measure, print, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", default="", help="part of an operator's name")
-    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results")
-    arguments = parser.parse_args()
-    device = torch.device(arguments.device)
+def run() -> Table:
+    """Check and measure every operator."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     sizes = QWEN3_NEXT if device.type == "cuda" else SMALL
     torch.manual_seed(0)
-
-    anchor = copy_bandwidth(device)
-    sys.stdout.write(f"{'operator':<16}{'us':>10}{'GB/s':>10}{'of copy':>10}\n")
-    rows = []
+    where = torch.cuda.get_device_name() if device.type == "cuda" else "the CPU's references"
+    table = Table(f"kernel_bandwidth_{device.type}", f"Kernels: {where}", notes=[str(sizes)])
+    anchor = copy_bandwidth(device) / 1e9
     for cases in (move_cases, gdn_cases, conv_cases):
         for case in cases(sizes, device):
-            if arguments.only not in case.name:
-                continue
             case.check()
-            took = seconds(case.run, device)
-            rate = case.bytes / took
-            rows.append(row(case.name, rate, anchor))
-            line = f"{case.name:<16}{took * 1e6:>10.1f}{rate / 1e9:>10.1f}{rate / anchor:>10.2f}\n"
-            sys.stdout.write(line)
-    sys.stdout.write(f"{'copy':<16}{'':>10}{anchor / 1e9:>10.1f}{1:>10.2f}\n")
-    write(rows, device, arguments.results)
-
-
-def row(name: str, ours: float, anchor: float) -> dict[str, str | float]:
-    """One line of the results file."""
-    return {
-        "name": name,
-        "unit": "GB/s",
-        "ours": round(ours / 1e9, 3),
-        "anchor": round(anchor / 1e9, 3),
-        "anchor_name": "copy of a large tensor",
-        "ratio": round(ours / anchor, 4),
-    }
-
-
-def write(rows: list[dict[str, str | float]], device: torch.device, folder: Path) -> None:
-    """The rows, with where and when they were measured, so that revisions can be compared."""
-    cuda = device.type == "cuda"
-    folder.mkdir(parents=True, exist_ok=True)
-    result = {
-        "machine": torch.cuda.get_device_name() if cuda else platform.processor() or "cpu",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "rows": rows,
-    }
-    text = json.dumps(result, indent=1)
-    (folder / f"kernels-{device.type}.json").write_text(text + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+            took_s = seconds(case.run, device)
+            rate = case.bytes / took_s / 1e9
+            table.add(case.name, "GB/s", rate, anchor, "copy of a large tensor")
+            table.add(f"{case.name}, a call", "us", took_s * 1e6)
+    return table

@@ -115,9 +115,9 @@ def _read(table: Table, trace: Path) -> None:
 
 def run() -> Table:
     """A backlog, two writers at full pace, and two at the pace of a busy server."""
-    table = Table("collector", f"Storing a trace, and reading {EVENTS:,} events")
+    table = Table("collector_rate", f"Storing a trace, and reading {EVENTS:,} events")
     steps = ("backlog", "full pace", "visible")
-    for step in track(steps, "collector"):
+    for step in track(steps, "collector_rate"):
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder) / "trace"
             if step == "backlog":

@@ -68,7 +68,8 @@ def hot_ns(call: Emit, slots: int) -> float:
 
 
 def working_ns(call: Emit, slots: int) -> float:
-    """ns per slot event, the median over calls that find their caches full of other work."""
+    """ns per slot event, the median over calls that find caches full of other work, of which a
+    second process does some too."""
     work = np.random.default_rng(0).random(1_000_000)
     samples = []
     with busy_core():
@@ -84,7 +85,7 @@ def working_ns(call: Emit, slots: int) -> float:
 
 def run() -> Table:
     """Measure all sizes and forms."""
-    table = Table("probe", "ns per slot event, 8 columns in a call")
+    table = Table("event_cost", "ns per slot event, 8 columns in a call")
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(_Nowhere()))
     span = spanner(provider.get_tracer("bench"))
@@ -109,6 +110,10 @@ def run() -> Table:
         probe.stop()
     silent = emitter(3)
     table.add("B = 1, tracing off", "ns", hot_ns(silent, 1), hot_span, anchor)
-    table.notes.append(f"{lost} events lost. Hot: the fastest burst; working: the median call.")
+    table.notes += [
+        "Columns: slot, request, row, depth_before, depth for each slot; role, forward, launch.",
+        "Hot: the fastest of many bursts. Working: the median call behind 1-2 ms of other work, "
+        f"with a second core busy. {lost} events were lost.",
+    ]
     provider.shutdown()
     return table
