@@ -39,7 +39,7 @@ class Trace:
     """A trace as it was when it was opened. Use as a context manager, or `close` it.
 
     Tables and views: events, requests, hooks, notes, gaps, anchors, processes, forwards, leases,
-    spans; macros: history(slot), owner_at(slot, position).
+    slots, ownership, spans; macros: history(slot), owner_at(slot, position).
     """
 
     stored: bool
@@ -134,7 +134,7 @@ class Trace:
 
     def slots(self) -> pa.Table:
         """One row per slot: its lives, its events, and who has it now."""
-        return self.sql("FROM slots")
+        return self.sql("FROM slots ORDER BY process, pool, slot")
 
     def close(self) -> None:
         """Give everything back."""

@@ -144,7 +144,8 @@ DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
     ), leaned AS (
         SELECT arg_min(e.rowid, position) FILTER (op = 'allocate') AS allocate,
                arg_max(e.rowid, (position, "order", seq))
-                   FILTER (op = 'donate' AND outcome IS DISTINCT FROM 'suppressed') AS donate,
+                   FILTER (op = 'donate'
+                           AND coalesce(outcome, 'ok') NOT IN ('suppressed', 'exists')) AS donate,
                arg_max(e.rowid, (position, "order", seq))
                    FILTER (op IN ('scatter', 'copy', 'advance', 'restore', 'clear', 'load_back',
                                   'transfer.receive')) AS write

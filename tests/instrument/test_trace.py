@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import histories
 import pytest
 
 import slotscope
-from slotscope.instrument import probe
+from slotscope.instrument import probe, schema
 from slotscope.instrument.collector import Collector
 from slotscope.instrument.event import ENUMS, Kind, Op, Outcome, Role, columns, op_name
 
@@ -78,11 +79,42 @@ def test_leases_tell_a_slots_lives(trace: Any) -> None:
 def test_slots_and_forwards_sum_up(trace: Any) -> None:
     five, six = trace.slots().to_pylist()
     assert (five["slot"], five["leases"], five["state"], five["last_op"]) == (5, 1, "free", "free")
-    assert (six["slot"], six["state"], six["role"], six["request"]) == (6, "live", "keep", 1)
+    assert (six["slot"], six["state"], six["role"], six["node"]) == (6, "live", "node", 77)
+    assert (five["request"], six["request"]) == (None, None)
     prefill, decode = trace.sql("FROM forwards ORDER BY forward").to_pylist()
     assert (prefill["kind"], prefill["rows"]) == ("prefill", 1)
     assert prefill["done_ns"] >= prefill["launched_ns"]
     assert (decode["kind"], decode["done_ns"]) == ("decode", None)
+
+
+def test_the_owner_is_who_got_the_slot_not_who_spoke_of_it_last() -> None:
+    with histories.connect(
+        "r7+ r7+live3 r7+keep5 r7+spare6 r7+spare8 P1 1:3@0 1:3@0>255 1:5^192 1:6^192"
+        " r7~6<5=192 5!192n2 n2+5@192 donate(slot=8,request=7,role=spare,node=2,outcome=exists)"
+        " r7- -3 r9+ r9+live3 P2 2:3<5@192n2 n2?5@192 1:r7.3@255>256"
+        " evict(slot=5,node=2,role=node,request=9) r9+live9 9!0n4 n4+9@0 r9~9<6"
+    ) as con:
+        for statement in schema.statements("views").values():
+            con.execute(statement)
+        told = con.execute("SELECT slot, role, request, node FROM slots ORDER BY slot").fetchall()
+    assert told == [
+        (3, "live", 9, None),  # The dead request's write was said last.
+        (5, None, None, None),  # Evicted, and not yet freed.
+        (6, "spare", 9, None),
+        (8, "spare", 7, None),  # The node had that state already.
+        (9, "node", None, 4),  # A late swap takes nothing from the tree.
+    ]
+
+
+def test_a_donation_of_what_the_node_has_gives_nothing() -> None:
+    with histories.connect(
+        "r7+ r7+keep5 P1 1:5^192 /1"
+        " donate(slot=5,request=7,role=keep,label=192,node=2,outcome=exists) n2+5@192x -5"
+    ) as con:
+        for statement in schema.statements("views").values():
+            con.execute(statement)
+        (lease,) = con.execute("SELECT donated, donated_order, node, label FROM leases").fetchall()
+    assert lease == (False, None, None, None)
 
 
 def test_the_owner_of_a_slot_at_a_position(trace: Any) -> None:

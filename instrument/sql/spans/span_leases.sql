@@ -12,6 +12,6 @@ SELECT process, pool, slot,
        arg_max(label, "order") FILTER (op = 'donate') AS label
 FROM events
 WHERE slot IS NOT NULL AND generation IS NOT NULL
-  AND (op IN ('allocate', 'free') OR op = 'donate' AND outcome IS DISTINCT FROM 'suppressed')
+  AND (op IN ('allocate', 'free') OR op = 'donate' AND coalesce(outcome, 'ok') NOT IN ('suppressed', 'exists'))
 GROUP BY ALL
 HAVING count(*) FILTER (op IN ('allocate', 'free')) > 0;

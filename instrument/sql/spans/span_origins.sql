@@ -3,7 +3,8 @@
 CREATE OR REPLACE VIEW span_origins AS
 WITH donates AS (
     SELECT * FROM events
-    WHERE op = 'donate' AND generation IS NOT NULL AND outcome IS DISTINCT FROM 'suppressed'
+    WHERE op = 'donate' AND generation IS NOT NULL
+      AND coalesce(outcome, 'ok') NOT IN ('suppressed', 'exists')
 ), writes AS (
     SELECT * FROM events
     WHERE op IN ('scatter', 'copy', 'advance', 'restore', 'clear', 'load_back', 'transfer.receive')

@@ -1,5 +1,5 @@
 -- Who says so: one OTLP resource per process, with what the process noted about itself. Of a note
--- that was made twice the later one counts.
+-- that was made twice the later one counts. The command line stays here, as it may hold secrets.
 CREATE OR REPLACE VIEW span_resources AS
 WITH latest AS (
     SELECT process, key, arg_max(value, time_ns) AS value
@@ -20,7 +20,6 @@ SELECT process,
            span_attribute('service.instance.id', span_hex(uid) || '-' || process),
            span_attribute('host.name', nullif(host, '')),
            span_attribute('process.pid', pid),
-           span_attribute('process.command_line', nullif(command, '')),
            span_attribute('process.runtime.version', nullif(python, '')),
            members) || '}')::JSON AS attributes
 FROM processes

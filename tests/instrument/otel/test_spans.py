@@ -94,6 +94,13 @@ def test_a_restore_links_to_the_donate_and_that_to_the_write() -> None:
     assert json.loads(donate["links"][-1]["attributes"]) == {"slotscope.link": "write"}
 
 
+def test_a_donation_of_what_the_node_has_gives_nothing() -> None:
+    given = "donate(slot=5,request=0,role=keep,label=192,node=2,outcome=exists)"
+    told = rows(tell(f"r0+ r0+keep5 P1 1:5^192 /1 {given} n2+5@192x -5"))
+    assert named(told, "slot.donate")["links"] == []
+    assert "slotscope.node" not in json.loads(named(told, "slot.lease")["attributes"])
+
+
 def test_links_follow_positions_not_the_order_of_saying() -> None:
     # Slot 3 is donated at 64 while a launched forward 2 still writes it; its write is said late,
     # and after the donate, which was written by forward 1.
@@ -263,7 +270,6 @@ def test_resources_say_who_and_where() -> None:
         "service.instance.id": f"{UID:016x}-0",
         "host.name": "box",
         "process.pid": 100,
-        "process.command_line": "serve --x",
         "process.runtime.version": "3.11",
         "slotscope.engine.name": "x",
         "slotscope.level": "1",
