@@ -113,6 +113,11 @@ def result_used(scene: Scene, _: Any, scheduler: Any, batch: Any, *__: Any, **__
         swaps_looked_up(scene, batch, flight.tracked)
 
 
+def idle(scene: Scene, *_: Any, **__: Any) -> None:
+    """Nothing is under way, so what was asked of the device last has time to arrive."""
+    scene.speech.settle()
+
+
 def request_over(scene: Scene, req: Any, *_: Any, **__: Any) -> None:
     """A request ends, or gives up its slots to start over later."""
     if layout.row(req) is None:
@@ -166,7 +171,7 @@ def swaps_looked_up(scene: Scene, batch: Any, rows: Iterable[int]) -> None:
         if keep == told.keep or keep is None:
             continue
         old, told.keep = told.keep_slot, keep
-        (told.keep_slot,) = scene.ids.of(buffer[keep : keep + 1])
+        (told.keep_slot,) = scene.ids.of(buffer[keep : keep + 1], changes=True)
         if old is not None:
             said = {"label": holder.mamba_last_track_seqlen, "role": Role.KEEP}
             slots = [told.keep_slot], [old]

@@ -1,7 +1,7 @@
 """Ids: slot numbers that lie on a device, read without waiting for it.
 
-A tensor on the host is read at once. One on a GPU is copied to pinned memory on the stream that
-made it, and its numbers are `Pending` until the copy is seen to be done, a step later.
+A tensor on the host is read at once. Those on a GPU are copied to pinned memory on the stream that
+made them, all of a step in one go, and are `Pending` until the copy is seen to be done.
 """
 
 from __future__ import annotations
@@ -55,28 +55,34 @@ class Ids:
 
     def __init__(self) -> None:
         self._copies: deque[tuple[Any, Any, list[Pending]]] = deque()  # done event, pinned, ids
-        self._fresh: list[tuple[Any, Any, list[Pending]]] = []  # stream, pinned, ids
+        self._wanted: dict[Any, list[tuple[Any, list[Pending]]]] = {}  # by stream: tensor, ids
 
-    def of(self, tensor: Any) -> Sequence[Id]:
-        """The numbers in a tensor of any shape, flat. Numbers below 0 stand for no slot there."""
+    def of(self, tensor: Any, *, changes: bool = False) -> Sequence[Id]:
+        """The numbers in a tensor of any shape, flat. Numbers below 0 stand for no slot there.
+
+        Args:
+            changes: SGLang may write the tensor before this step is over.
+        """
         if tensor.device.type == "cpu":
             found: list[int] = tensor.reshape(-1).tolist()
             return found
-        return self._copy(tensor)
+        return self._want(tensor, changes)
 
     def flush(self) -> None:
-        """Mark on each stream where its copies end. Cheap where there are none."""
-        if not self._fresh:
+        """Start one copy for each stream, of all that was asked for since the last one."""
+        if not self._wanted:
             return
         import torch
 
-        marks: dict[Any, Any] = {}
-        for stream, pinned, ids in self._fresh:
-            if stream not in marks:
-                marks[stream] = torch.cuda.Event()
-                marks[stream].record(stream)
-            self._copies.append((marks[stream], pinned, ids))
-        self._fresh.clear()
+        for stream, some in self._wanted.items():
+            with torch.cuda.stream(stream):
+                numbers = torch.cat([tensor for tensor, _ in some])
+                pinned = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+                pinned.copy_(numbers, non_blocking=True)
+                done = torch.cuda.Event()
+                done.record()
+            self._copies.append((done, pinned, [slot for _, ids in some for slot in ids]))
+        self._wanted = {}
 
     def settle(self) -> bool:
         """Take in the copies that are done, and ask for no others. Whether any were."""
@@ -88,13 +94,13 @@ class Ids:
             arrived = True
         return arrived
 
-    def _copy(self, tensor: Any) -> list[Pending]:
+    def _want(self, tensor: Any, changes: bool) -> list[Pending]:
         import torch
 
-        flat = tensor.detach().reshape(-1)
-        # In stream order the copy precedes whatever writes the tensor next, so no clone is needed.
-        pinned = torch.empty(flat.shape, dtype=flat.dtype, pin_memory=True)
-        pinned.copy_(flat, non_blocking=True)
+        flat = tensor.reshape(-1)
         ids = [Pending() for _ in range(flat.numel())]
-        self._fresh.append((torch.cuda.current_stream(flat.device), pinned, ids))
+        # In stream order a clone precedes whatever writes the tensor next.
+        kept = flat.clone() if changes else flat
+        stream = torch.cuda.current_stream(flat.device)
+        self._wanted.setdefault(stream, []).append((kept, ids))
         return ids

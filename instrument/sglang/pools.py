@@ -52,7 +52,7 @@ def slots_freed(scene: Scene, allocator: Any, free_index: Any) -> None:
     if scene.hidden or free_index.numel() == 0:
         return
     book = scene.book(allocator)
-    slots = scene.ids.of(free_index)
+    slots = scene.ids.of(free_index, changes=True)
     _ended(scene, book, slots)
     for slot in slots:
         known(slot, lambda number: _forget(book, number))

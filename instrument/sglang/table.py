@@ -219,6 +219,7 @@ HOOKS: tuple[Hook, ...] = (
         (Op.SWAP,),
         "ping-pong pointers have moved",
     ),
+    Hook(f"{_SCHEDULER}.on_idle", _BEFORE, forwards.idle, (), "late slot numbers are taken in"),
     Hook(
         f"{_SRT}.mem_cache.common.release_kv_cache",
         _BEFORE,

@@ -101,7 +101,7 @@ def test_numbers_on_a_gpu_arrive_without_a_wait() -> None:
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        found = ids.of(buffer)
+        found = ids.of(buffer, changes=True)
         buffer.fill_(0)  # What overwrites the tensor later does not reach the copy.
         ids.flush()
         ids.settle()
