@@ -66,9 +66,7 @@ def test_imports_go_one_way(root: Path, sources: list[Path]) -> None:
         for path in sources
         if (package := path.relative_to(root).parts[0]) in MAY_IMPORT
         for module in _imported(root, path)
-        if not any(
-            module == may or module.startswith(may + ".") for may in MAY_IMPORT[package]
-        )
+        if not any(module == may or module.startswith(may + ".") for may in MAY_IMPORT[package])
     ]
     assert not wrong
 
