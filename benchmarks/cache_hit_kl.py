@@ -140,7 +140,7 @@ def run() -> Table:
         "KL between generation from the cache and recomputation without one (seed 0)",
         notes=[
             f"{REQUESTS} requests, {SEATS} running; NEXTN, 3 steps. The seed: bfloat16 on GPUs.",
-            "Wrong on purpose: seed 4's bug, its patch off and no spare ever. The kit must show it.",
+            "Wrong on purpose: seed 4's bug, its patch off, no spare ever. The kit must show it.",
         ],
     )
     model = model_folder(Path(BUNDLED))
