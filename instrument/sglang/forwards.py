@@ -300,9 +300,9 @@ def _planned(scene: Scene, flight: Flight) -> None:
     group = flight.group
     said = flight.said | {"depth_before": group.depths()}
     if flight.targets is None and not flight.in_place:
-        some: Any = [None] * len(group.told)
+        slots = group.nothing
         scene.speech.say(
-            Op.VERIFY_PLAN, some, request=group.numbers, row=group.rows, role=Role.SPARE, **said
+            Op.VERIFY_PLAN, slots, request=group.numbers, row=group.rows, role=Role.SPARE, **said
         )
         return
     for role in (Role.KEEP, Role.SPARE):

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from slotscope.instrument.layout import NULL32
+
 from . import layout
 from .ids import Id, plain
 from .requests import Live, Requests, Told
@@ -23,11 +25,12 @@ Column = Sequence[Any] | np.ndarray[Any, Any]
 class Group:
     """Lists are in the order of the batch's rows."""
 
-    __slots__ = ("_slots", "lives", "numbers", "reqs", "rows", "told")
+    __slots__ = ("_slots", "lives", "nothing", "numbers", "reqs", "rows", "told")
 
     def __init__(self, reqs: list[Any], told: list[Told], lives: list[Live]) -> None:
         self.reqs, self.told, self.lives = reqs, told, lives
         self.numbers: Column = np.array([each.number for each in told], np.int32)
+        self.nothing: Column = np.full(len(told), NULL32, np.int32)  # a column of nulls
         self.rows: Column = _packed([layout.row(req) for req in reqs])
         self._slots: Column | None = None
 

@@ -38,15 +38,16 @@ class Speech:
         """
         if sources is None and isinstance(slots, np.ndarray):
             return probe.emit(op, slots=slots, **columns)
-        first = probe.next_seq()
+        late = [i for i, slot in enumerate(slots) if _open(slot)]
         if sources is not None:
+            late = sorted({*late, *(i for i, source in enumerate(sources) if _open(source))})
             columns["src_slot"] = [*map(plain, sources)]
+        first = probe.next_seq()
         order = probe.emit(op, slots=[*map(plain, slots)], **columns)
         if probe.next_seq() == first + len(slots):  # Stored: what is lost can't be completed.
-            for i, slot in enumerate(slots):
+            for i in late:
                 source = sources[i] if sources is not None else None
-                if _open(slot) or _open(source):
-                    self._open.append((first + i, slot, source))
+                self._open.append((first + i, slots[i], source))
         return order
 
     def settle(self) -> None:
@@ -64,4 +65,4 @@ class Speech:
 
 
 def _open(slot: Id) -> bool:
-    return isinstance(slot, Pending) and slot.value is None
+    return type(slot) is Pending and slot.value is None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_sglang import RealSglang
+from real_sglang import RealSglang, python
 from tiny_checkpoints import qwen3_next
 
 import slotscope
@@ -150,3 +150,32 @@ def test_the_plugin_changes_no_token(served: Callable[[str], Run], tmp_path: Pat
     without = serve(CONFIGURATIONS["lazy-ngram"], tmp_path / "off", plugin=False)
     assert served("lazy-ngram").tokens == without.tokens
     assert not without.trace.exists()
+
+
+@pytest.mark.skipif(not python("0.5.17").exists(), reason="SGLANG=0.5.17 make test-sglang")
+def test_the_slot_that_0_5_17_gives_away_too_early_is_found(tmp_path: Path) -> None:
+    """A prompt that ends one token before a boundary: the first decode is launched, and moves the
+    request's pointer to the slot that it writes, before the prefill's checkpoint is given away.
+    docs/found/sglang-0.5.17-pending-slot-donated.md"""
+    flags: dict[str, Any] = ROOMY | {
+        "mamba_radix_cache_strategy": "extra_buffer_lazy",
+        "mamba_track_interval": 256,
+        "page_size": 64,
+    }
+    draw = random.Random(11)
+    lengths = [255, 250, 255, 254, 511]
+    trace = tmp_path / "trace"
+    variables = {"SLOTSCOPE_TRACE": str(trace)}
+    with RealSglang(
+        qwen3_next().folder, release="0.5.17", variables=variables, log=tmp_path / "log", **flags
+    ) as engine:
+        for length in lengths:
+            engine.ask([[draw.randrange(3, 500) for _ in range(length)]], 8)
+    with slotscope.open(trace) as opened:
+        report = check.run(opened)
+        begins = opened.sql("FROM events WHERE op = 'request.begin'").to_pylist()
+    wrong = {begin["request"] for begin in begins if begin["label"] % 256 == 255}
+    assert {verdict.verdict for verdict in report.verdicts if verdict.detector != "D1"} == {"clean"}
+    assert {finding.request for finding in report.findings} == wrong
+    assert len(wrong) == 3
+    assert "as a state of 192 tokens" in report.findings[0].because
