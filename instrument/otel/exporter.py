@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from slotscope.instrument import expand
-
+from .backlog import Backlog
 from .delivery import SPANS_MAX, ExportReport, send_batches
 from .send import Retry, Sender, SendError
 from .window import SpanWindow
@@ -25,8 +23,8 @@ log = logging.getLogger("slotscope.otlp")
 class Exporter:
     """Gets what the collector reads, sends what has ended. Never makes the collector wait.
 
-    What comes while `queue_events_max` events wait already is dropped and counted; requests,
-    notes and processes are always kept, so that later spans are whole.
+    What comes while `queue_events_max` events wait already is dropped and counted. Memory stays
+    bounded however long the receiver is away: see `Backlog` and `SpanWindow`.
     """
 
     def __init__(
@@ -41,19 +39,28 @@ class Exporter:
         window_events_max: int = 500_000,
     ) -> None:
         self.endpoint = endpoint
-        self.dropped_count = 0
-        """Events that came too fast, or that never ended and were forgotten."""
+        # Each is counted by one thread alone.
+        self._overflow_count = self._forgotten_count = 0
         self._report = ExportReport()
         self._period_s, self._settle_s, self._uid = period_s, settle_s, uid
-        self._queue_events_max, self._window_events_max = queue_events_max, window_events_max
-        self._queue: deque[tuple[Batch, list[Row]]] = deque()
-        self._queued_count = 0
-        self._lock = threading.Lock()
+        self._window_events_max = window_events_max
+        self._backlog = Backlog(events_max=queue_events_max)
+        self._processes: list[Row] = []  # as they are by the latest batch
         self._stop, self._abandon = threading.Event(), threading.Event()
         self._sender = Sender(endpoint, retry=retry, stop=self._abandon)
         self._away = False
         self._thread = threading.Thread(target=self._run, name="slotscope-otlp", daemon=True)
         self._thread.start()
+
+    @property
+    def dropped_count(self) -> int:
+        """Events that came too fast, or that never ended and were forgotten."""
+        return self._overflow_count + self._forgotten_count
+
+    @property
+    def waiting_count(self) -> int:
+        """Batches that wait to be looked at."""
+        return len(self._backlog)
 
     @property
     def report(self) -> ExportReport:
@@ -62,14 +69,8 @@ class Exporter:
 
     def offer(self, batch: Batch, processes: list[Row]) -> None:
         """Take in what was stored, with its generations; returns at once. It is ours then."""
-        count = len(batch.events["seq"])
-        with self._lock:
-            if self._queued_count and self._queued_count + count > self._queue_events_max:
-                self.dropped_count += count
-                batch = replace(batch, events=expand.empty(0))
-                count = 0
-            self._queue.append((batch, processes))
-            self._queued_count += count
+        self._processes = processes
+        self._overflow_count += self._backlog.put(batch)
 
     def close(self, timeout_s: float = 10.0) -> ExportReport:
         """Send what there is, open spans too, and stop."""
@@ -103,24 +104,16 @@ class Exporter:
 
     def _turn(self, window: SpanWindow, *, final: bool) -> None:
         """Send what has ended. What can't be sent stays for the next turn."""
-        while window.events < self._window_events_max and (taken := self._next()):
-            window.add(*taken)
+        while window.events < self._window_events_max and (batch := self._backlog.take()):
+            window.add(batch, self._processes)
         try:
-            for batch in window.take(rows=SPANS_MAX, final=final):
-                send_batches([batch], self._sender, self._report)
-                window.mark(batch)
+            for spans in window.take(rows=SPANS_MAX, final=final):
+                send_batches([spans], self._sender, self._report)
+                window.mark(spans)
         except SendError as error:
             if not self._away:
                 log.warning("%s", error)
             self._away = True
             return
         self._away = False
-        self.dropped_count += window.forget(events_max=self._window_events_max)
-
-    def _next(self) -> tuple[Batch, list[Row]] | None:
-        with self._lock:
-            if not self._queue:
-                return None
-            batch, processes = self._queue.popleft()
-            self._queued_count -= len(batch.events["seq"])
-            return batch, processes
+        self._forgotten_count += window.forget(events_max=self._window_events_max)

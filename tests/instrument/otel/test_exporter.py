@@ -19,6 +19,7 @@ import slotscope
 from slotscope.instrument import probe, store
 from slotscope.instrument.event import Kind, Op, Role
 from slotscope.instrument.otel import Endpoint, Exporter, Retry
+from slotscope.instrument.otel.backlog import Backlog
 from slotscope.instrument.otel.window import SpanWindow
 from slotscope.instrument.scan import Scan
 
@@ -155,6 +156,46 @@ def test_a_full_queue_drops_and_counts_and_offers_return(trace_dir: Path, receiv
     (identity,) = [a.value.string_value for s in named for a in s.attributes
                    if a.key == "gen_ai.request.id"]  # fmt: skip
     assert identity == "named while it is"
+
+
+def test_a_receiver_that_never_answers_costs_a_bounded_memory(trace_dir: Path) -> None:
+    """A trickle: few events in each of very many batches, with the names of their requests."""
+    backlog = Backlog(events_max=10_000, batches_max=8, facts_max=16)
+    feed = Feed(trace_dir)
+    dropped = 0
+    for number in range(100):
+        probe.emit(Op.REQUEST_BEGIN, request=probe.request(f"r{number}"))
+        probe.note(f"n{number}", number)
+        dropped += backlog.put(feed.scan.batch())
+    assert len(backlog) == 8
+    assert dropped == 92
+    assert backlog.facts_count <= 2 * (8 + 16) + 1
+    names: list[str] = []
+    while batch := backlog.take():
+        names += [row["request_id"] for row in batch.requests]
+    assert names[:7] == [f"r{number}" for number in range(7)]
+    assert names[7:] == [f"r{number}" for number in range(84, 100)]
+
+
+def test_a_dead_endpoint_fills_the_window_then_the_queue_and_no_more(trace_dir: Path) -> None:
+    feed = Feed(trace_dir)
+    feed.scan.look()
+    exporter = Exporter(
+        Endpoint.of("http://127.0.0.1:9"),
+        feed.scan.uid,
+        retry=BRIEF,
+        period_s=0.01,
+        queue_events_max=20,
+        window_events_max=20,
+    )
+    for number in range(40):
+        turn(number, probe.request(f"r{number}"))
+        feed.into(exporter)
+        time.sleep(0.01)
+    until(lambda: exporter.waiting_count <= 4)
+    # At least the newest events are neither in the window nor in the queue.
+    assert exporter.dropped_count >= 40 * 5 - 20 - 25
+    exporter.close(timeout_s=1)
 
 
 def test_a_window_forgets_what_nothing_leans_on(trace_dir: Path) -> None:
