@@ -72,7 +72,7 @@ class Collector:
             StoreError, SchemaError: the DuckDB file can't be used.
             duckdb.Error: a batch can't be stored. The next collector begins with that batch.
         """
-        with _only_one(self.directory):
+        with _only_one(self.directory), _for_this_user():
             scan = Scan(self.directory)
             scan.look()
             if not scan.registered:
@@ -144,6 +144,17 @@ class Collector:
         if self._exporter is not None:
             self._exporter.offer(batch, told[0])
         return not batch.empty
+
+
+@contextlib.contextmanager
+def _for_this_user() -> Iterator[None]:
+    """Files that are made meanwhile are this user's alone, as the segments are: DuckDB makes
+    several, and follows the umask."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextlib.contextmanager

@@ -226,10 +226,13 @@ class ControlImage:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read again what may have changed. Nothing does once the process is gone."""
+        """Read again what may have changed. Nothing does once the process is gone, or the file."""
         if not self._over:
             over = not self._lives()
-            self._take(self.path.read_bytes())
+            try:
+                self._take(self.path.read_bytes())
+            except FileNotFoundError:
+                over = True
             self._over = over
 
     def _take(self, data: bytes) -> None:

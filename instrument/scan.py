@@ -93,6 +93,7 @@ class Scan:
         self._anchored = set(anchored)
         for gap in gaps:
             self._close(gap)
+        self.look()
 
     def batch(self, events_max: float = BATCH_EVENTS) -> Batch:
         """What has been committed since the last call; ask again if not empty.
@@ -167,6 +168,8 @@ class Scan:
             ControlError: a control file of another version.
             OSError: a file can't be read.
         """
+        if not self.directory.exists():
+            return  # The trace was removed, and with it whatever there was to come.
         names = sorted(os.listdir(self.directory))
         for image in self.images.values():
             image.refresh()

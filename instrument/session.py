@@ -85,7 +85,10 @@ class Session:
         Raises:
             OSError: the directory can't be made, can't be written, or is full.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        # A trace tells who asked for what: it is for this user alone, unless somebody made the
+        # directory for others.
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, exist_ok=True)
         self._control = Control(self.directory)
         keep = self._collector.check if self._collector else lambda: None
         self._roller = Roller(

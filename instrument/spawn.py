@@ -40,7 +40,8 @@ def start(directory: Path) -> None:
         OSError: no process can be started.
     """
     command = [sys.executable, "-m", "slotscope.instrument.collector", str(directory)]
-    with (directory / LOG_NAME).open("ab") as log:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    with open(os.open(directory / LOG_NAME, flags, 0o600), "ab") as log:
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
             stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,12 @@ def test_reading_keeps_no_file_open(traced: Path) -> None:
     assert len(scan.batch().events["seq"]) == 2
     assert os.listdir("/proc/self/fd") == before
     assert len(list(traced.glob(layout.SEGMENT_FILES))) >= 2
+
+
+def test_a_trace_that_is_removed_ends(tmp_path: Path) -> None:
+    talk(tmp_path / "trace")
+    scan = Scan(tmp_path / "trace")
+    assert len(scan.batch().events["seq"]) == 100
+    shutil.rmtree(tmp_path / "trace")
+    assert scan.batch().empty
+    assert [row["state"] for row in scan.processes()] == ["stopped"]
