@@ -50,6 +50,7 @@ class Trace:
     ) -> None:
         self.directory = directory
         self._scan = Scan(directory)
+        self._tables: store.Tables | None = None  # where what comes is appended
         self._spans, self._spans_lock = False, Lock()
         # Said here, the time limit holds for every cursor; as a later SET, for this one alone.
         self._con = store.connect(
@@ -95,6 +96,28 @@ class Trace:
     def grown(self) -> bool:
         """There is more in the directory than was read."""
         return self._scan.grown()
+
+    def catch_up(self) -> bool:
+        """Take in what has come since, at the cost of that alone; every query sees all or nothing.
+
+        Returns:
+            False if it can't, for the trace is read from DuckDB: open it again.
+
+        Raises:
+            duckdb.Error: nothing was taken in, and nothing will be: open it again.
+        """
+        if self._tables is None:
+            return False
+        con = self._con
+        con.execute("BEGIN")
+        try:
+            self._tables.append(self._scan.batch(inf))
+            self._tell()
+            con.execute("COMMIT")
+        except BaseException:
+            con.execute("ROLLBACK")
+            raise
+        return True
 
     def sql(self, query: str) -> pa.Table:
         """The answer to one statement. Whatever the statement changes is undone after it.
@@ -175,7 +198,8 @@ class Trace:
     def _expand(self) -> bool:
         """Read from the segments themselves. Always False: nothing of it is stored."""
         store.create(self._con)
-        store.Tables(self._con).append(self._scan.batch(inf))
+        self._tables = store.Tables(self._con)
+        self._tables.append(self._scan.batch(inf))
         return False
 
     def _define(self) -> None:
@@ -185,15 +209,20 @@ class Trace:
             con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
             con.execute("CREATE TABLE processes AS FROM stored.processes")
         if self._scan.registered:
-            con.execute("DELETE FROM processes")
-            store.insert(con, "processes", self._scan.processes())
-            store.insert(con, "gaps", self._scan.open_gaps())
+            self._tell()
         if not self.stored:
             uid = self._scan.uid
             con.execute("INSERT INTO meta VALUES (?, ?)", [schema.VERSION, uid])
         for folder in ("views", "macros"):
             for statement in schema.statements(folder).values():
                 con.execute(statement)
+
+    def _tell(self) -> None:
+        """Say how each process is by now, and what it lost without a record that tells of it."""
+        self._con.execute("DELETE FROM processes")
+        store.insert(self._con, "processes", self._scan.processes())
+        self._con.execute("DELETE FROM gaps WHERE open")
+        store.insert(self._con, "gaps", self._scan.open_gaps())
 
 
 def open(

@@ -87,6 +87,33 @@ def test_slots_and_forwards_sum_up(trace: Any) -> None:
     assert (decode["kind"], decode["done_ns"]) == ("decode", None)
 
 
+def test_a_trace_that_grows_is_caught_up_with(traced: Path) -> None:
+    probe.emit(Op.ALLOCATE, slots=[1, 2], role=Role.LIVE)
+    queries = ("FROM events ORDER BY seq", "FROM slots ORDER BY slot", "FROM gaps", "FROM hooks")
+    with slotscope.open(traced) as trace:
+        assert trace.sql("FROM events").num_rows == 2
+        for i in range(3):
+            probe.hook(f"hook {i}", [Op.FREE], live=True)
+            probe.emit(Op.FREE, slots=[1, 2])
+            probe.emit(Op.COPY, slots=[1, 2], src_slot=[1])  # refused
+            probe.emit(Op.ALLOCATE, slots=[1, 2], role=Role.LIVE)
+            assert trace.grown()
+            assert trace.catch_up()
+            assert not trace.grown()
+            told = [trace.sql(query).to_pylist() for query in queries]
+            with slotscope.open(traced) as again:
+                assert told == [again.sql(query).to_pylist() for query in queries]
+        assert trace.sql("FROM events").num_rows == 14
+        probe.stop()
+        assert trace.catch_up()
+        assert trace.sql("FROM processes")["state"].to_pylist() == ["stopped"]
+
+
+def test_a_stored_trace_is_not_caught_up_with(stored: Path) -> None:
+    with slotscope.open(stored) as trace:
+        assert not trace.catch_up()
+
+
 def test_the_owner_is_who_got_the_slot_not_who_spoke_of_it_last() -> None:
     with histories.connect(
         "r7+ r7+live3 r7+keep5 r7+spare6 r7+spare8 P1 1:3@0 1:3@0>255 1:5^192 1:6^192"
