@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from slotscope.instrument import probe
@@ -32,12 +33,28 @@ RANKS = ("tp_rank", "pp_rank", "dp_rank")
 
 def tell(scheduler: Any) -> None:
     """Note the server's arguments and this process's ranks."""
-    places = (scheduler, getattr(scheduler, "ps", None))
     for rank in RANKS:
-        found = next((v for p in places if (v := getattr(p, rank, None)) is not None), None)
+        found = _rank(scheduler, rank)
         if found is not None:
-            probe.note(f"sglang.{rank}", int(found))
+            probe.note(f"sglang.{rank}", found)
     for name in ARGUMENTS:
         value = getattr(scheduler.server_args, name, None)
         if isinstance(value, (str, int, float, bool)):
             probe.note(f"sglang.{name}", value)
+
+
+def _rank(scheduler: Any, name: str) -> int | None:
+    """A rank, from where releases keep it: the scheduler's own state, or the process's."""
+    context: Any = import_module("sglang.srt.runtime_context")
+    for place in (getattr(scheduler, "ps", None), getattr(context, "get_parallel", _nowhere)()):
+        try:
+            found = getattr(place, name)
+        except Exception:  # A field that was not set raises what it likes.
+            continue
+        if found is not None:
+            return int(found)
+    return None
+
+
+def _nowhere() -> None:
+    """A release without a parallel context."""
