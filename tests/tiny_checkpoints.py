@@ -1,7 +1,8 @@
 """Small checkpoints with random weights whose recurrent state shows in the tokens.
 
 SGLang's dummy weights are so small that a wrong state changes no token. Here every weight has the
-scale that keeps activations near one, and decays lie where a state remembers some hundred tokens.
+scale that keeps activations near one, decays are slow and keys are wide, so that a state remembers
+some hundred tokens: a wrong checkpoint still shows after a page of tokens has been computed on it.
 The reference is Hugging Face's model on the same weights: greedy, recomputed for every token, so
 no cache of anybody's is involved.
 """
@@ -33,7 +34,7 @@ COMMON = {
     "linear_conv_kernel_dim": 4,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 4,
-    "linear_key_head_dim": 32,
+    "linear_key_head_dim": 64,
     "linear_value_head_dim": 16,
     "max_position_embeddings": 8192,
     "rms_norm_eps": 1e-6,
@@ -140,7 +141,7 @@ def _model(config: dict[str, Any]) -> Any:
 
 def _weight(name: str, shape: torch.Size, draw: torch.Generator) -> Tensor:
     if "A_log" in name:
-        return torch.log(torch.rand(shape, generator=draw) * 0.5 + 0.02)
+        return torch.log(torch.rand(shape, generator=draw) * 0.02 + 0.001)
     if "dt_bias" in name:
         return torch.randn(shape, generator=draw) * 0.5 - 1
     scale = 0.5 if "conv1d" in name else 1.0 if "embed" in name else shape[-1] ** -0.5
