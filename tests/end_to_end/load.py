@@ -40,7 +40,7 @@ def make_load(seed: int, count: int = 10) -> list[Asked]:
         leaves = turn + draw.randrange(16) if at % 4 == 1 else None
         stops = [draw.randrange(1, VOCABULARY) for _ in range(STOP_TOKENS)]
         sampling = SamplingParams(
-            max_new_tokens=40 if leaves else draw.choice((1, 2, 20, 40, 66)),
+            max_new_tokens=40 if leaves is not None else draw.choice((1, 2, 20, 40, 66)),
             temperature=0,
             ignore_eos=True,
             stop_token_ids=tuple(stops) if at % 4 == 3 else (),

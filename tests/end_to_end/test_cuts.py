@@ -41,6 +41,7 @@ def test_a_cut_trace_has_no_finding(
             con.execute(
                 f'CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM whole WHERE "order" <= {last}'
             )
+            assert con.execute('SELECT max("order") FROM events').fetchall() == [(last,)]
             report = check.run(con)
             assert [finding.because for finding in report.findings] == [], f"cut after {last}"
             assert {verdict.verdict for verdict in report.verdicts} == {"clean"}
