@@ -111,18 +111,15 @@ def _mib(size: int) -> str:
 
 
 def _sight(console: Console, trace: Trace) -> None:
-    """Which detectors lack an op that some live hook must report."""
-    from slotscope.instrument import detectors
+    """Which detectors can't say clean of the trace, and why."""
+    from slotscope.instrument import detectors, fold
+    from slotscope.instrument.sight import Sight
 
-    live = set(trace.sql("SELECT DISTINCT op FROM hooks WHERE live")["op"].to_pylist())
-    lost = bool(trace.sql("SELECT 1 FROM gaps LIMIT 1").num_rows)
+    con = trace.connection
+    fold.prepare(con)
+    sight = Sight(con)
     console.print("\n[bold]Detectors[/bold]")
     for detector in detectors.load():
-        missing = [op for op in detector.needs if op not in live]
-        if missing:
-            said = f"blind: no live hook reports {', '.join(missing)}"
-        elif lost:
-            said = "sees, but events are lost: it may find, and never says clean"
-        else:
-            said = "sees all that it needs"
+        spots = sight.blind_spots(detector)
+        said = f"blind: {'; '.join(spots)}" if spots else "sees all that it needs"
         console.print(f"{detector.title:<16}{said}", highlight=False)

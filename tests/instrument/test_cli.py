@@ -153,7 +153,7 @@ def test_doctor_tells_what_is_live_lost_and_blind(slotscope: Run, trace: Path) -
     assert "ended" in out
     assert "Pool.free" in out
     assert "refused" in out
-    assert "blind: no live hook reports" in out
+    assert "blind: no process reports" in out
 
 
 def test_check_is_blind_where_hooks_are_dead(slotscope: Run, trace: Path) -> None:
