@@ -38,9 +38,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "lazy-ngram": LAZY | NGRAM,
     "lazy-nextn": LAZY | NEXTN,
     "lazy": LAZY,
-    "evicting": ROOMY
-    | TRACKED
-    | {"mamba_radix_cache_strategy": "extra_buffer", "max_mamba_cache_size": 16},
+    "evicting": LAZY | {"max_mamba_cache_size": 11, "max_running_requests": 3},
+    "eager": ROOMY | TRACKED | {"mamba_radix_cache_strategy": "extra_buffer"},
     "no-buffer": ROOMY
     | {"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
 }
@@ -57,7 +56,8 @@ class Run:
 def prompts() -> list[list[int]]:
     """Prompts around boundaries of 64 tokens, the same in each call."""
     draw = random.Random(7)
-    return [[draw.randrange(3, 500) for _ in range(n)] for n in (300, 200, 130, 63, 255, 256)]
+    lengths = (300, 200, 130, 63, 255, 256, *[130] * 9)
+    return [[draw.randrange(3, 500) for _ in range(length)] for length in lengths]
 
 
 def serve(flags: dict[str, Any], trace: Path, *, plugin: bool = True) -> Run:
@@ -81,6 +81,8 @@ def serve(flags: dict[str, Any], trace: Path, *, plugin: bool = True) -> Run:
         ask([given[1], given[4], given[5]], 24)
         engine.flush()
         ask([given[1], given[4]], 24)
+        for start in range(6, 15, 3):
+            ask(given[start : start + 3], 4)
     return Run(tokens, trace)
 
 
@@ -124,6 +126,16 @@ def test_a_pool_made_of_events_is_sglang_s_own_whenever_it_is_idle(
         free, tree = modelled(int(sizes[0]["value"]), audit, events)
         said = json.loads(audit["value"])
         assert (sorted(free), sorted(tree)) == (said["free"], said["tree"])
+
+
+def test_a_full_pool_evicts_checkpoints_and_each_eviction_is_told(
+    served: Callable[[str], Run],
+) -> None:
+    with slotscope.open(served("evicting").trace) as trace:
+        audits = trace.sql("SELECT * FROM notes WHERE key = 'audit' ORDER BY time_ns").to_pylist()
+        evicted = trace.sql("SELECT time_ns FROM events WHERE op = 'evict'")["time_ns"].to_pylist()
+    flushed = max(a["time_ns"] for a in audits if not json.loads(a["value"])["tree"])
+    assert sum(time_ns > flushed for time_ns in evicted) >= 3
 
 
 def modelled(
