@@ -43,6 +43,12 @@ class Watch:
                 return
             if not self._trace.grown() and self._trace.live == self._was_live:
                 return
+            begin = time.monotonic()
+            if self._trace.live and self._trace.catch_up():
+                self._report = None
+                self.read_at = time.monotonic()
+                self.read_s = self.read_at - begin
+                return
             old = self._trace
             self._read()
             old.close()
