@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from real_sglang import RealSglang
@@ -24,7 +25,7 @@ FAULTY = {"0.5.17"}
 
 def test_a_prompt_that_ends_before_a_boundary(release: str, tmp_path: Path) -> None:
     checkpoint = qwen3_next()
-    flags = {
+    flags: dict[str, Any] = {
         "mamba_radix_cache_strategy": "extra_buffer_lazy",
         "mamba_track_interval": BOUNDARY,
         "page_size": 64,
