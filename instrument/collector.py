@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .otel.endpoint import Endpoint, EndpointError, endpoint_of_environment
-from .scan import Scan
+from .scan import BATCH_EVENTS, Batch, Scan
 from .spawn import LOCK_NAME
 from .store import NAME, Busy, Store
 
@@ -120,30 +120,33 @@ class Collector:
         while True:
             # Who is gone before a batch is read has committed its last before that.
             running = any(image.state == "running" for image in scan.images.values())
-            more = self._step(scan, store)
+            batch = self._step(scan, store)
             now = time.monotonic()
-            if running or more:
+            if running or not batch.empty:
                 idle_s = now
             if self._stopping or now - idle_s > self._linger_s or not self.directory.exists():
                 return
             if now - checkpoint_s > CHECKPOINT_S:
                 store.checkpoint()
                 checkpoint_s = now
-            if not more:
+            # A batch costs much the same whether it has ten events or ten thousand, so what
+            # trickles in is left to gather. Only a batch that was cut off leaves a rest behind.
+            cut = len(batch.events["seq"]) >= BATCH_EVENTS
+            if not cut and (running or batch.empty):
                 time.sleep(self._interval_s)
 
-    def _step(self, scan: Scan, store: Store) -> bool:
-        """Store what is new; whether there was anything."""
+    def _step(self, scan: Scan, store: Store) -> Batch:
+        """Store what is new, and return it."""
         batch = scan.batch()
         told = scan.processes(), scan.open_gaps()
         if batch.empty and told == self._told:
-            return False
+            return batch
         store.append(batch, *told, scan.next_seq)
         self._told = told
         self.stored_count += len(batch.events["seq"])
         if self._exporter is not None:
             self._exporter.offer(batch, told[0])
-        return not batch.empty
+        return batch
 
 
 @contextlib.contextmanager

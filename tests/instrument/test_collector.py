@@ -20,7 +20,7 @@ import slotscope
 from slotscope.instrument import probe, spawn, store
 from slotscope.instrument.collector import Collector, CollectorError
 from slotscope.instrument.event import Op
-from slotscope.instrument.scan import Scan
+from slotscope.instrument.scan import Batch, Scan
 
 ORDER = "SELECT * FROM events ORDER BY writer, seq"
 
@@ -113,6 +113,41 @@ def test_a_second_collector_leaves_with_a_reason(tmp_path: Path, traced: Path) -
     os.kill(int((traced / spawn.LOCK_NAME).read_text()), signal.SIGTERM)
     while spawn.locked(traced):
         time.sleep(0.01)
+
+
+def test_what_trickles_in_is_gathered(tmp_path: Path, spawn: Spawn) -> None:
+    """There is always something new, but a batch for each bit of it would cost a core."""
+    directory = tmp_path / "trace"
+    child = spawn(
+        """
+        import sys, time
+        from slotscope.instrument import probe
+        from slotscope.instrument.event import Op
+        probe.start(sys.argv[1], collector=False)
+        for i in range(1000):
+            probe.emit(Op.ADVANCE, slots=[1], depth=i)
+            time.sleep(0.002)
+        probe.stop()
+        """,
+        directory,
+    )
+    while not any(directory.glob("*.ctl")):
+        time.sleep(0.01)
+    batches: list[int] = []
+
+    class Counting(Collector):
+        def _step(self, scan: Scan, store: store.Store) -> Batch:
+            batches.append(self.stored_count)
+            return super()._step(scan, store)
+
+    interval_s = 0.2
+    begun_s = time.monotonic()
+    collector = Counting(directory, linger_s=0, interval_s=interval_s)
+    collector.run()
+    assert collector.stored_count == 1000
+    # While the writer runs each batch is followed by a pause; two more see that it has ended.
+    assert len(batches) <= (time.monotonic() - begun_s) / interval_s + 3
+    output(child)
 
 
 def test_a_directory_without_a_trace_is_refused(tmp_path: Path) -> None:
