@@ -73,26 +73,6 @@ def track_planned(scene: Scene, result: Any, batch: Any, req: Any) -> None:
     scene.requests.of(req).track = depth if result.track_mask else None
 
 
-def starts_planned(scene: Scene, batch: Any, reqs: Sequence[Any]) -> None:
-    """How live slots begin is settled: cleared, or restored from a checkpoint."""
-    for req in reqs:
-        holder = layout.holder(req)
-        restored = holder.mamba_cow_src_index is not None
-        first = "restore" if restored else "clear" if holder.mamba_needs_clear else None
-        scene.requests.of(req).first = first
-
-
-def starts_made(scene: Scene, runner: Any, forward_batch: Any) -> None:
-    """The forward clears and restores slots, as its first act."""
-    flight = scene.flight
-    if flight is None:
-        return
-    if forward_batch.mamba_clear_indices is not None:
-        _started(scene, flight, "clear")
-    if forward_batch.mamba_cow_src_indices is not None:
-        _started(scene, flight, "restore")
-
-
 def micro_batch_run(scene: Scene, scheduler: Any, mb_id: int, *_: Any, **__: Any) -> None:
     """A pipeline stage turns to a micro-batch."""
     scene.micro_batch = mb_id
@@ -116,26 +96,6 @@ def result_used(scene: Scene, _: Any, scheduler: Any, batch: Any, *__: Any, **__
 def idle(scene: Scene, *_: Any, **__: Any) -> None:
     """Nothing is under way, so what was asked of the device last has time to arrive."""
     scene.speech.settle()
-
-
-def request_over(scene: Scene, req: Any, *_: Any, **__: Any) -> None:
-    """A request ends, or gives up its slots to start over later."""
-    if layout.row(req) is None:
-        return  # It never was admitted.
-    told = scene.requests.of(req)
-    depth = told.live.depth if told.live is not None else None
-    said: dict[str, Any] = {"request": told.number, "row": layout.row(req), "depth": depth}
-    if req.finished():
-        aborted = type(req.finished_reason).__name__ == "FINISH_ABORT"
-        outcome = Outcome.ABORTED if aborted else Outcome.FINISHED
-        probe.emit(Op.REQUEST_END, label=layout.tokens(req), outcome=outcome, **said)
-    else:
-        probe.emit(Op.RETRACT, **said)
-
-
-def request_again(scene: Scene, _: Any, req: Any, *__: Any, **___: Any) -> None:
-    """A request was retracted."""
-    scene.requests.again(scene.requests.of(req))
 
 
 def landed(flight: Flight) -> None:
@@ -238,26 +198,6 @@ def _mask(scene: Scene, batch: Any, after: list[int]) -> Sequence[bool]:
         return mask
     step = scene.grids.step if scene.grids is not None else 0
     return [step > 0 and depth % step == 0 for depth in after]
-
-
-def _started(scene: Scene, flight: Flight, first: str) -> None:
-    group = flight.group
-    some = [i for i, told in enumerate(group.told) if told.first == first]
-    for i in some:
-        group.told[i].first = None
-    slots = [group.lives[i].slot for i in some]
-    said: dict[str, Any] = {"request": [group.told[i].number for i in some], "role": Role.LIVE}
-    if first == "clear":
-        if some:
-            scene.speech.say(Op.CLEAR, slots, depth=0, **said, **flight.said)
-        return
-    matches = [group.told[i].match for i in some]
-    found = [match for match in matches if match is not None]
-    if found and len(found) == len(some):
-        labels = [match.label for match in found]
-        sources = [match.slot for match in found]
-        said |= {"node": [match.node for match in found], "label": labels, "depth": labels}
-        scene.speech.say(Op.RESTORE, slots, sources, **said, **flight.said)
 
 
 def _advanced(scene: Scene, flight: Flight, before: list[int], after: list[int]) -> None:

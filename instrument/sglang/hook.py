@@ -67,6 +67,8 @@ class Watch:
         self.failures: dict[str, int] = {}
         self._scene = scene
         self._hooks = hooks
+        self._blind: set[Op] = set()
+        scene.blind = self.blind
 
     def wrap(self, hook: Hook) -> Callable[..., Any]:
         """What SGLang's registry is given."""
@@ -124,7 +126,16 @@ class Watch:
             return
         log.error("slotscope: the hook on %s failed", hook.at, exc_info=error)
         probe.note(f"sglang.failed.{hook.at}", f"{type(error).__name__}: {error}")
-        for other in self._hooks:
-            lost = [op for op in other.ops if op in hook.ops]
+        self.blind(hook.ops, f"the hook on {hook.at} failed")
+
+    def blind(self, ops: Sequence[Op], why: str) -> None:
+        """Say that some operations can't be told in full from now on. Once for each."""
+        fresh = set(ops) - self._blind
+        if not fresh:
+            return
+        self._blind |= fresh
+        probe.note(f"sglang.blind.{','.join(sorted(op.name.lower() for op in fresh))}", why)
+        for hook in self._hooks:
+            lost = [op for op in hook.ops if op in fresh]
             if lost:
-                probe.hook(other.at, lost, live=False)
+                probe.hook(hook.at, lost, live=False)

@@ -5,7 +5,7 @@ All of it belongs to the scheduler's thread, which makes every call that is hook
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -95,6 +95,7 @@ class Scene:
         self.reach = 0  # tokens within which a lazy verify has a track slot ready
         self.donation: Donation | None = None
         self.grids: Grids | None = None
+        self.blind: Callable[[Sequence[Op], str], None] = lambda ops, why: None  # see Watch
         self._books: WeakKeyDictionary[Any, Book] = WeakKeyDictionary()
 
     def book(self, allocator: Any) -> Book:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from slotscope.instrument.event import Op
 
-from . import forwards, pools, tree, verify
+from . import ends, forwards, pools, starts, tree, verify
 from .hook import Hook, When
 from .release import Number
 
@@ -194,14 +194,14 @@ HOOKS: tuple[Hook, ...] = (
     Hook(
         f"{_BATCH}._collect_deferred_mamba_cow_and_clear",
         _BEFORE,
-        forwards.starts_planned,
+        starts.starts_planned,
         (Op.CLEAR, Op.RESTORE),
         "how live slots begin",
     ),
     Hook(
         f"{_RUNNER}._maybe_execute_deferred_mamba_cow_and_clear",
         _BEFORE,
-        forwards.starts_made,
+        starts.starts_made,
         (Op.CLEAR, Op.RESTORE),
         "live slots begin",
     ),
@@ -223,14 +223,14 @@ HOOKS: tuple[Hook, ...] = (
     Hook(
         f"{_SRT}.mem_cache.common.release_kv_cache",
         _BEFORE,
-        forwards.request_over,
+        ends.request_over,
         (Op.REQUEST_END, Op.RETRACT),
         "a request ends, or is retracted",
     ),
     Hook(
         f"{_SRT}.managers.schedule_batch.Req.reset_for_retract",
         _AFTER,
-        forwards.request_again,
+        ends.request_again,
         (Op.RETRACT,),
         "a request starts over",
     ),

@@ -9,9 +9,11 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
 from . import layout
-from .ids import Id, known
+from .ids import Id, known, plain
 from .requests import Match
 from .scene import Book, Claim, Donation, Scene
+
+_GIVEN = (Op.DONATE, Op.INSERT, Op.MATCH, Op.RESTORE)
 
 
 def checkpoint_found(
@@ -37,6 +39,11 @@ def checkpoint_found(
         return
     node, label = layout.node(found.best_match_node), layout.matched(found)
     slots = scene.ids.of(source)
+    number = plain(slots[0])
+    if number is not None and number not in book.nodes:
+        slots = [None]
+        why = "the tree has a checkpoint that no request gave it: a host tier's, or another host's"
+        scene.blind((Op.MATCH, Op.RESTORE), why)
     told.match = Match(slots[0], node, label)
     scene.speech.say(
         Op.MATCH,
@@ -65,7 +72,10 @@ def checkpoint_given(
         label = yield
     finally:
         scene.claims.remove(claim)
-    if insert_params.mamba_value is None or not label or _shrunk(component):
+    if insert_params.mamba_value is None or not label:
+        return
+    if component.int8_ckpt_pool is not None:
+        scene.blind(_GIVEN, "checkpoints of 8 bits lie in a pool that is not watched")
         return
     slots = scene.ids.of(insert_params.mamba_value)
     tracked = component.cache.enable_mamba_extra_buffer or not is_finished
@@ -145,8 +155,3 @@ def _book(scene: Scene, cache: Any) -> Book:
 def _hold(book: Book, slots: Sequence[Id], node: int | None, label: int) -> None:
     for slot in slots:
         known(slot, lambda number: book.nodes.__setitem__(number, (node, label)))
-
-
-def _shrunk(component: Any) -> bool:
-    """Whether the tree keeps 8-bit checkpoints, whose slots are of a pool that is not watched."""
-    return component.int8_ckpt_pool is not None

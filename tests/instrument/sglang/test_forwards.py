@@ -14,8 +14,9 @@ from sglang_objects import Batch, NewReq, OldReq, Rows, Scheduler, Told, observe
 import slotscope
 from slotscope.instrument import check, probe
 from slotscope.instrument.event import Op
-from slotscope.instrument.sglang import forwards, tree, verify
+from slotscope.instrument.sglang import ends, starts, tree, verify
 from slotscope.instrument.sglang.grids import Grids
+from slotscope.instrument.sglang.hook import Hook, Watch, When
 from slotscope.instrument.sglang.scene import Scene
 
 
@@ -53,7 +54,7 @@ class Served:
                 mamba_clear_indices=[1] if clears else None,
                 mamba_cow_src_indices=[1] if restores else None,
             )
-            forwards.starts_made(self.scene, None, planned)
+            starts.starts_made(self.scene, None, planned)
 
         self._scheduler(work).run_batch(batch)
         return batch.copy()
@@ -97,6 +98,20 @@ class Served:
         drive(tree.checkpoint_given(self.scene, component, req, params, 0, False), label)
         result = SimpleNamespace(last_device_node=SimpleNamespace(id=7), mamba_exist=False)
         drive(tree.checkpoint_filed(self.scene, cache, params), result)
+
+    def match(self, req: Any, slot: int, label: int) -> None:
+        """The tree points a new request at a checkpoint of node 7, and gives it a live slot."""
+        params = SimpleNamespace(cow_mamba=True, req=req)
+        cache = SimpleNamespace(req_to_token_pool=self.pool)
+        looking = tree.checkpoint_found(self.scene, SimpleNamespace(cache=cache), params, None)
+        next(looking)
+        live = self.pool.mamba_allocator.alloc(1)
+        assert live is not None
+        state = state_of(req)
+        state.mamba_pool_idx, state.mamba_cow_src_index = live[0], torch.tensor([slot])
+        found = SimpleNamespace(best_match_node=7, device_prefix_len=label, host_hit_length=0)
+        with pytest.raises(StopIteration):
+            looking.send(found)
 
     def _keep(self, req: Any) -> torch.Tensor:
         state = state_of(req)
@@ -205,16 +220,7 @@ def test_a_restore_names_the_node_that_was_matched(served: Served, told: Told) -
     giver, taker = NewReq("a", [1] * 100), NewReq("b", [1] * 80)
     served.read(served.prefill(giver, 100, track=64))
     served.donate(giver, 2, 64)
-    params = SimpleNamespace(cow_mamba=True, req=taker)
-    cache = SimpleNamespace(req_to_token_pool=served.pool)
-    looking = tree.checkpoint_found(served.scene, SimpleNamespace(cache=cache), params, None)
-    next(looking)
-    slot = served.pool.mamba_allocator.alloc(1)
-    assert slot is not None
-    taker.kv.mamba_pool_idx, taker.kv.mamba_cow_src_index = slot[0], torch.tensor([2])
-    found = SimpleNamespace(best_match_node=7, device_prefix_len=64, host_hit_length=0)
-    with pytest.raises(StopIteration):
-        looking.send(found)
+    served.match(taker, 2, 64)
     served.read(served.prefill(taker, 16, start=64))
     (match,) = told("slot", "node", "label", "outcome", "request", op="match")
     assert match == {"slot": 2, "node": 7, "label": 64, "outcome": "hit", "request": 2}
@@ -222,21 +228,34 @@ def test_a_restore_names_the_node_that_was_matched(served: Served, told: Told) -
     assert restore == {"slot": 3, "src_slot": 2, "node": 7, "label": 64, "depth": 64}
 
 
+def test_a_checkpoint_that_came_from_elsewhere_is_no_finding_but_makes_blind(
+    served: Served, scene: Scene, verdicts: Callable[[], dict[str, str]]
+) -> None:
+    Watch(scene, [Hook("all", When.BEFORE, print, tuple(Op), "everything")])
+    served.pool.mamba_allocator.alloc(1)
+    taker = NewReq("b", [1] * 80)
+    served.match(taker, 1, 64)
+    served.read(served.prefill(taker, 16, start=64))
+    found = verdicts()
+    assert found["D1"] == found["D2"] == "blind"
+    assert "found" not in found.values()
+
+
 def test_a_request_that_was_retracted_comes_back_as_another_attempt(
     served: Served, scene: Scene, told: Told, traced: Path
 ) -> None:
     req = NewReq("a", [1] * 10)
     served.read(served.prefill(req, 10))
-    forwards.request_over(scene, req)
-    forwards.request_again(scene, None, req)
+    ends.request_over(scene, req)
+    ends.request_again(scene, None, req)
     req.kv = type(req.kv)()
     served.read(served.prefill(req, 10))
     req.finished_reason = "stop"
     req.output_ids = [5]
-    forwards.request_over(scene, req)
+    ends.request_over(scene, req)
     assert told("request", "depth", op="retract") == [{"request": 1, "depth": 10}]
-    ends = told("request", "depth", "label", "outcome", op="request.end")
-    assert ends == [{"request": 2, "depth": 10, "label": 11, "outcome": "finished"}]
+    over = told("request", "depth", "label", "outcome", op="request.end")
+    assert over == [{"request": 2, "depth": 10, "label": 11, "outcome": "finished"}]
     with slotscope.open(traced) as trace:
         attempts = trace.sql("SELECT request_id, attempt FROM requests ORDER BY request")
     assert attempts.to_pylist() == [
