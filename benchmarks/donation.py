@@ -57,7 +57,8 @@ REPUBLISHED = """
     FROM events kept
     JOIN events late USING (process, request)
     WHERE kept.op = 'donate' AND kept.outcome = 'suppressed'
-      AND late.op = 'donate' AND late.outcome IS NULL
+      -- A repeat comes to a node that has this state already.
+      AND late.op = 'donate' AND coalesce(late.outcome, 'exists') = 'exists'
       AND late."order" > kept."order" AND late.label = ?
 """
 
