@@ -51,17 +51,17 @@ however AS (
                WHEN 'grid' THEN format('{} must stay on a grid of {} tokens', the_act, grid)
                WHEN 'label' THEN CASE op
                    WHEN 'donate' THEN
-                       format('{} gave it to node {} as a state of {} tokens ({})',
-                              the_request, node, label, event_name(event))
+                       format('{} gave it to {} as a state of {} tokens ({})',
+                              the_request, node_name(node), label, event_name(event))
                    WHEN 'insert' THEN
-                       format('node {} was filed with it as a state of {} tokens ({})',
-                              node, label, event_name(event))
+                       format('{} was filed with it as a state of {} tokens ({})',
+                              node_name(node), label, event_name(event))
                    WHEN 'match' THEN
-                       format('node {} offered it as a state of {} tokens ({})',
-                              node, label, event_name(event))
+                       format('{} offered it as a state of {} tokens ({})',
+                              node_name(node), label, event_name(event))
                    ELSE
-                       format('{} restored it from node {} as a state of {} tokens, by {}',
-                              the_request, node, label, the_act) END
+                       format('{} restored it from {} as a state of {} tokens, by {}',
+                              the_request, node_name(node), label, the_act) END
                WHEN 'copied' THEN format('{} takes it for a state of {} tokens', the_act, depth)
                WHEN 'begins' THEN format('{} begins at {} tokens', the_act, depth_before)
                WHEN 'back' THEN format('{} moves it back to {} tokens', the_act, depth)

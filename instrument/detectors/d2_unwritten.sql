@@ -19,12 +19,12 @@ SELECT f.process, f.pool, f.slot, f.generation, f.request, f.forward, f.position
               event_name(born.event),
               event_name(f.event),
               CASE WHEN f.op = 'donate'
-                   THEN format('{} gave it to node {} as a state of {} tokens ({})',
-                               request_name(f.process, f.request), f.node, f.label,
+                   THEN format('{} gave it to {} as a state of {} tokens ({})',
+                               request_name(f.process, f.request), node_name(f.node), f.label,
                                event_name(f.event))
                    WHEN f.op IN ('insert', 'match')
-                   THEN format('node {} shows it as a state of {} tokens ({})',
-                               f.node, f.label, event_name(f.event))
+                   THEN format('{} shows it as a state of {} tokens ({})',
+                               node_name(f.node), f.label, event_name(f.event))
                    ELSE format('{} reads it', act_name(f.op, f.role, f.forward, f.event))
               END) AS because
 FROM fold f

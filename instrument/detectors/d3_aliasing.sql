@@ -53,7 +53,7 @@ SELECT f.process, f.pool, f.slot, f.generation, f.request, f.forward, f.position
        [made.event, f.event] AS witness,
        format('Let {} '
               || CASE f.fault
-                     WHEN 'given' THEN 'go to node {} by {}; then nobody may write it; '
+                     WHEN 'given' THEN 'go to {} by {}; then nobody may write it; '
                      WHEN 'unordered' THEN
                          'be written on stream {} by {}, whose result nobody awaited; '
                      ELSE 'belong to {} by {}; ' END
@@ -67,7 +67,7 @@ SELECT f.process, f.pool, f.slot, f.generation, f.request, f.forward, f.position
               || ', a contradiction.',
               lease_name(f.slot, f.generation),
               CASE f.fault
-                  WHEN 'given' THEN COALESCE(made.node::VARCHAR, 'of the tree')
+                  WHEN 'given' THEN node_name(made.node)
                   WHEN 'unordered' THEN COALESCE(made.stream, 0)::VARCHAR
                   ELSE request_name(made.process, made.request) END,
               act_name(made.op, made.role, made.forward, made.event),

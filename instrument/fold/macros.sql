@@ -47,3 +47,6 @@ CREATE OR REPLACE TEMP MACRO said_late(position, "order", other) AS
     CASE WHEN position < other AND "order" > other
          THEN format(', which was launched at {}, before {}, though said later,', position, other)
          ELSE '' END;
+
+-- ... of a tree node, which not every engine names.
+CREATE OR REPLACE TEMP MACRO node_name(number) AS COALESCE('node ' || number, 'the tree');

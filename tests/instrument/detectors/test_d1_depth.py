@@ -58,6 +58,11 @@ def test_an_act_begins_at_the_depth_that_the_state_has() -> None:
     assert judge("D1", SEATED + "/1 V2 2:r7?@255 2:3@250+2 /2").witness == [[5, 10]]
 
 
+def test_a_donation_that_names_no_node_is_argued_too() -> None:
+    answer = judge("D1", SEATED + "V2 2:r7?5@255 /1 5!192 2:3@255+2 2:5^256 /2")
+    assert "gave it to the tree" in answer.because[0]
+
+
 def test_no_write_moves_a_lease_back() -> None:
     assert judge("D1", SEATED + "/1 P2 2:5^256%64").verdict == "clean"
     assert judge("D1", SEATED + "/1 P2 2:5^128%64").witness == [[6, 9]]
