@@ -75,6 +75,11 @@ class Answer:
     def cached_tokens(self) -> int:
         return int(self.meta["cached_tokens"])
 
+    @property
+    def logprobs(self) -> list[float]:
+        """Natural log of each token's probability, where they were asked for."""
+        return [float(entry[0]) for entry in self.meta["output_token_logprobs"]]
+
 
 def python(release: str = NEWEST) -> Path:
     """The interpreter that has this release; it need not exist."""
@@ -135,10 +140,27 @@ class RealSglang:
             self.kill()
             raise
 
-    def ask(self, prompts: Sequence[Sequence[int]], tokens: int, **options: Any) -> list[Answer]:
-        """Greedy tokens for a batch of prompts; `options` are further sampling parameters."""
+    def ask(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int,
+        *,
+        logprobs: bool = False,
+        **options: Any,
+    ) -> list[Answer]:
+        """Greedy tokens for a batch of prompts.
+
+        Args:
+            logprobs: also what the model thought of each token, in `Answer.logprobs`.
+            options: further sampling parameters of SGLang's.
+        """
         said = self._command(
-            {"ask": [list(prompt) for prompt in prompts], "tokens": tokens, "options": options}
+            {
+                "ask": [list(prompt) for prompt in prompts],
+                "tokens": tokens,
+                "options": options,
+                "logprobs": logprobs,
+            }
         )
         return [Answer(**answer) for answer in said["answers"]]
 

@@ -87,6 +87,14 @@ class Checkpoint:
             kept.write_text(json.dumps(tokens))
         return tokens[:count]
 
+    def logprobs(self, prompt: Sequence[int], tokens: Sequence[int]) -> list[float]:
+        """Natural log of each token's probability behind the prompt, in one pass."""
+        with torch.inference_mode():
+            logits = self._model(torch.tensor([[*prompt, *tokens]])).logits[0]
+        behind = logits[len(prompt) - 1 : -1].log_softmax(-1)
+        values: list[float] = behind[torch.arange(len(tokens)), list(tokens)].tolist()
+        return values
+
     def _continue(self, prompt: list[int], tokens: list[int], count: int) -> list[int]:
         with torch.inference_mode():
             while len(tokens) < count:

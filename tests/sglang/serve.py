@@ -2,7 +2,8 @@
 
 usage: serve.py FLAGS     (a JSON object of the engine's arguments)
 
-Commands on stdin: {"ask": [[token, ..], ..], "tokens": n, "options": {..}}, {"flush": true}.
+Commands on stdin: {"ask": [[token, ..], ..], "tokens": n, "options": {..}, "logprobs": bool},
+{"flush": true}.
 Answers go to the file descriptor named by SERVE_ANSWERS, since SGLang prints to stdout.
 End of input ends the engine.
 """
@@ -35,7 +36,9 @@ def ask(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
     sampling = {"max_new_tokens": command["tokens"], "temperature": 0, "ignore_eos": True}
     sampling.update(command.get("options", {}))
     results = engine.generate(
-        input_ids=command["ask"], sampling_params=[sampling] * len(command["ask"])
+        input_ids=command["ask"],
+        sampling_params=[sampling] * len(command["ask"]),
+        return_logprob=command.get("logprobs", False),
     )
     return {
         "answers": [

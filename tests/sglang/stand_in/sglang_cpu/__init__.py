@@ -6,7 +6,7 @@ SGLang's files stay as they came. Each module here holds one reason for a change
     permits     what SGLang allows on GPUs alone: extra_buffer; overlap with speculation
     backends    the CPU attention that knows verify and draft steps asks for AMX instructions
     layers      two layers take most of a step when Triton interprets them
-    early       releases up to 0.5.18 allocate on "cuda" by name
+    early       releases up to 0.5.18 allocate on "cuda", and miss drafts in CPU attention
 """
 
 from . import backends, early, host, layers, permits, scatters
