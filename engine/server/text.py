@@ -29,9 +29,10 @@ class Detokenizer:
         """Text that the token completes; often empty."""
         self._pending.append(token)
         text = self._difference()
-        whole = bool(text) and not text.endswith(_REPLACEMENT)
+        if text and not text.endswith(_REPLACEMENT):
+            return self._release(text)
         # Bytes that never become a character must not be kept for ever.
-        return self._release(text) if whole or len(self._pending) >= _PENDING_TOKENS_MAX else ""
+        return self._release_most(text) if len(self._pending) >= _PENDING_TOKENS_MAX else ""
 
     def flush(self) -> str:
         """What was kept back: no more tokens come."""
@@ -40,6 +41,19 @@ class Detokenizer:
     def _difference(self) -> str:
         known = self._decode(self._context)
         return self._decode(self._context + self._pending)[len(known) :]
+
+    def _release_most(self, text: str) -> str:
+        """All but the last tokens, which may yet become a character, cut where none is parted."""
+        pending = self._pending
+        for kept in (3, 2, 1):
+            self._pending = pending[:-kept]
+            head = self._difference()
+            if text.startswith(head):
+                self._release(head)
+                self._pending = pending[-kept:]
+                return head
+        self._pending = pending
+        return self._release(text)
 
     def _release(self, text: str) -> str:
         if text:

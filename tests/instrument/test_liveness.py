@@ -17,14 +17,14 @@ from slotscope.instrument import layout, liveness
 from slotscope.instrument.control import ControlImage
 
 SPEAKER = """
-    import os, sys
+    import sys, time
     from slotscope.instrument import probe
     from slotscope.instrument.event import Op
     probe.start(sys.argv[1], collector=False)
     for i in range(100):
         probe.emit(Op.ADVANCE, slots=[1, 2], depth=i)
     print("said", flush=True)
-    sys.stdin.readline()
+    time.sleep(600)
 """
 
 

@@ -39,11 +39,16 @@ def test_a_character_comes_whole() -> None:
 def test_bytes_that_are_no_text_are_not_kept_for_ever() -> None:
     out = pieces([0xFF] * 40)
     assert "".join(out) == "\ufffd" * 40
-    assert [len(piece) for piece in out if piece] == [16, 16, 8]
+    assert [len(piece) for piece in out if piece] == [13, 13, 14]
 
 
 def test_a_cut_character_comes_out_at_the_end() -> None:
     assert pieces([*b"a", 0xF0, 0x9F]) == ["a", "", "", "\ufffd"]
+
+
+def test_a_character_is_whole_even_where_the_limit_falls_into_it() -> None:
+    assert "".join(pieces(list("\ufffd\ufffd\ufffd\ufffd\ufffdé".encode()))) == "\ufffd" * 5 + "é"
+    assert "".join(pieces([0xFF] * 12 + list("€é".encode()))) == "\ufffd" * 12 + "€é"
 
 
 def test_special_tokens_may_be_shown() -> None:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -174,17 +175,26 @@ def test_the_command_writes_json_lines(trace_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     done = slotscope_command("export", str(trace_dir), "--otlp-file", str(path))
     assert (done.returncode, done.stderr) == (0, "")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    spans = [
-        s["spanId"]
-        for line in lines
-        for r in line["resourceSpans"]
-        for c in r["scopeSpans"]
-        for s in c["spans"]
-    ]
-    assert len(set(spans)) == len(spans) == SPANS
+    spans = _spans_of(path.read_text())
+    assert len(spans) == SPANS
     shown = slotscope_command("export", str(trace_dir), "--otlp-file", "-")
-    assert [json.loads(line) for line in shown.stdout.splitlines()] == lines
+    assert _spans_of(shown.stdout) == spans
+
+
+def _spans_of(lines: str) -> dict[str, Any]:
+    """The spans of OTLP JSON lines by id, each there once; OTLP leaves their order open."""
+    spans = [
+        span
+        for line in lines.splitlines()
+        for resource in json.loads(line)["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for span in scope["spans"]
+    ]
+    for span in spans:
+        span.get("links", []).sort(key=lambda link: link["spanId"])
+    by_id = {span["spanId"]: span for span in spans}
+    assert len(by_id) == len(spans)
+    return by_id
 
 
 @pytest.mark.parametrize(
