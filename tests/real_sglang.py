@@ -56,6 +56,7 @@ ENVIRONMENT = {
     "SGLANG_MAMBA_CONV_DTYPE": "float32",
     "SGLANG_MAMBA_SSM_DTYPE": "float32",
     "SGLANG_CUDA_COREDUMP_BEFORE_CRASH": "0",  # else a crash waits a minute for a core dump
+    "CXX": "c++ -include cstddef",  # up to 0.5.18 the n-gram cache's C++ forgets this header
     "SGLANG_NCCL_SO_PATH": "/nonexistent",  # pipeline stages then talk over gloo
 }
 
@@ -90,6 +91,17 @@ def environment(plugins: Sequence[Path] = ()) -> dict[str, str]:
     """This process's variables with what a CPU run needs; `plugins` are folders for its path."""
     path = os.pathsep.join(map(str, (*plugins, STAND_IN)))
     return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+
+
+def stage_variables(count: int, release: str = NEWEST) -> dict[str, str]:
+    """Variables for so many pipeline stages: a core for each, since small machines have one node.
+
+    Releases up to 0.5.18 bind tensor ranks alone, and refuse a list for stages.
+    """
+    if release in ("0.5.17", "0.5.18"):
+        return {}
+    cores = os.cpu_count() or 1
+    return {"SGLANG_CPU_OMP_THREADS_BIND": "|".join(str(i % cores) for i in range(count))}
 
 
 class RealSglang:
@@ -171,8 +183,7 @@ class RealSglang:
 
     def close(self) -> None:
         """End the engine in its own way, and its processes in any."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._end_input()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(60)
         self.kill()
@@ -183,6 +194,7 @@ class RealSglang:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._answers.close()
+        self._end_input()
 
     def __enter__(self) -> RealSglang:
         return self
@@ -195,10 +207,17 @@ class RealSglang:
     ) -> None:
         self.kill() if kind else self.close()
 
+    def _end_input(self) -> None:
+        """End of input is how the child is asked to end; one that is gone needs no asking."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
     def _command(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command).encode() + b"\n")
-        self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # the answers' pipe tells that it is gone
+            self._process.stdin.write(json.dumps(command).encode() + b"\n")
+            self._process.stdin.flush()
         return self._receive(ANSWER_SECONDS_MAX)
 
     def _receive(self, seconds_max: float) -> dict[str, Any]:

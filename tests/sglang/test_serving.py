@@ -6,14 +6,13 @@ operator or a wrong commit would change tokens, since the checkpoints' states sh
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_sglang import RealSglang
+from real_sglang import RealSglang, stage_variables
 from tiny_checkpoints import VOCABULARY, Checkpoint, qwen3_5, qwen3_next
 
 pytestmark = pytest.mark.sglang
@@ -47,11 +46,6 @@ ENGINES: dict[str, dict[str, Any]] = {
         "pp_size": 2,
     },
 }
-# SGLang binds each rank to a core by the number of NUMA nodes, of which small machines have one.
-VARIABLES = {"stages": {"SGLANG_CPU_OMP_THREADS_BIND": "0|1" if os.cpu_count() != 1 else "0|0"}}
-
-NO_COMPILE = "its n-gram cache is C++ that this compiler refuses (size_t has not been declared)."
-REFUSED = {(release, "lazy-ngram"): NO_COMPILE for release in ("0.5.17", "0.5.18")}
 
 
 def prompt(length: int) -> list[int]:
@@ -65,15 +59,13 @@ def served(
 ) -> Iterator[tuple[RealSglang, Checkpoint, dict[str, Any]]]:
     """An engine of this configuration, its checkpoint and its flags."""
     name: str = request.param
-    if (release, name) in REFUSED:
-        pytest.skip(f"SGLang {release}, {name}: {REFUSED[release, name]}")
     checkpoint = qwen3_5() if name == "stages" else qwen3_next()
     log: Path = tmp_path_factory.mktemp(name) / "engine.log"
     with RealSglang(
         checkpoint.folder,
         release=release,
         log=log,
-        variables=VARIABLES.get(name),
+        variables=stage_variables(2, release) if name == "stages" else None,
         **ENGINES[name],
     ) as engine:
         yield engine, checkpoint, ENGINES[name]

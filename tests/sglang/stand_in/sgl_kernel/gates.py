@@ -23,9 +23,10 @@ def fused_gdn_gating_cpu(
     return log_decay(A_log, a, dt_bias)[None], torch.sigmoid(b.float())[None]
 
 
-def fused_sigmoid_mul_cpu(x: Tensor, gate: Tensor) -> None:
-    """x *= sigmoid(gate), in place."""
-    x.mul_(torch.sigmoid(gate.reshape(x.shape).float()).to(x.dtype))
+def fused_sigmoid_mul_cpu(x: Tensor, gate: Tensor, inplace: bool = True) -> Tensor:
+    """x * sigmoid(gate), in x's memory unless told otherwise; newer releases never tell."""
+    opened = torch.sigmoid(gate.reshape(x.shape).float()).to(x.dtype)
+    return x.mul_(opened) if inplace else x * opened
 
 
 def fused_qk_gemma_rmsnorm_cpu(
