@@ -28,6 +28,7 @@ ENVIRONMENTS = ROOT / ".venv-sglang"
 STAND_IN = ROOT / "tests/sglang/stand_in"
 SERVE = ROOT / "tests/sglang/serve.py"
 NEWEST = "0.5.23"
+EARLY = ("0.5.17", "0.5.18")
 START_SECONDS_MAX = 420.0  # two slow cores, shared; alone it takes some 40 s
 ANSWER_SECONDS_MAX = 240.0
 
@@ -56,7 +57,6 @@ ENVIRONMENT = {
     "SGLANG_MAMBA_CONV_DTYPE": "float32",
     "SGLANG_MAMBA_SSM_DTYPE": "float32",
     "SGLANG_CUDA_COREDUMP_BEFORE_CRASH": "0",  # else a crash waits a minute for a core dump
-    "CXX": "c++ -include cstddef",  # up to 0.5.18 the n-gram cache's C++ forgets this header
     "SGLANG_NCCL_SO_PATH": "/nonexistent",  # pipeline stages then talk over gloo
 }
 
@@ -87,10 +87,15 @@ def python(release: str = NEWEST) -> Path:
     return ENVIRONMENTS / release / "bin/python"
 
 
-def environment(plugins: Sequence[Path] = ()) -> dict[str, str]:
+def environment(plugins: Sequence[Path] = (), release: str = NEWEST) -> dict[str, str]:
     """This process's variables with what a CPU run needs; `plugins` are folders for its path."""
-    path = os.pathsep.join(map(str, (*plugins, STAND_IN)))
-    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
+    variables = {**os.environ, **ENVIRONMENT}
+    variables["PYTHONPATH"] = os.pathsep.join(map(str, (*plugins, STAND_IN)))
+    # The n-gram cache is C++, compiled by the environment's ninja when it is first used.
+    variables["PATH"] = f"{python(release).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    if release in EARLY:
+        variables["CXX"] = "c++ -include cstddef"  # a header that its sources forget
+    return variables
 
 
 def stage_variables(count: int, release: str = NEWEST) -> dict[str, str]:
@@ -98,7 +103,7 @@ def stage_variables(count: int, release: str = NEWEST) -> dict[str, str]:
 
     Releases up to 0.5.18 bind tensor ranks alone, and refuse a list for stages.
     """
-    if release in ("0.5.17", "0.5.18"):
+    if release in EARLY:
         return {}
     cores = os.cpu_count() or 1
     return {"SGLANG_CPU_OMP_THREADS_BIND": "|".join(str(i % cores) for i in range(count))}
@@ -131,7 +136,11 @@ class RealSglang:
         self.log = log or ROOT / "build/sglang/engine.log"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         reading, writing = os.pipe()
-        started = {**environment(plugins), **(variables or {}), "SERVE_ANSWERS": str(writing)}
+        started = {
+            **environment(plugins, release),
+            **(variables or {}),
+            "SERVE_ANSWERS": str(writing),
+        }
         arguments = json.dumps({**FLAGS, "model_path": str(model), **flags})
         with self.log.open("w") as output:
             self._process = subprocess.Popen(
