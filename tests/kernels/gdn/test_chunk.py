@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from transformers.models.qwen3_next import modeling_qwen3_next
 
 from slotscope.kernels.gdn import gdn_chunk, gdn_step
 from slotscope.kernels.testing import Inputs, assert_close, gdn_inputs, memory
@@ -70,8 +71,7 @@ def test_initial_state_is_not_written() -> None:
     "name", ["torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule"]
 )
 def test_equals_transformers(name: str) -> None:
-    qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next")
-    theirs = getattr(qwen, name)
+    theirs = getattr(modeling_qwen3_next, name)
     q, k, v, g, beta = gdn_inputs((100,), 2, 4, 16, 12, dtype=torch.float32)
     initial = memory(4, 16, 12, pads=slice(0), dtype=torch.float32)
     shared = (x.repeat_interleave(2, 1) for x in (q * 16**0.5, k))  # it scales q itself
