@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from asking import Build, engine_on
 
-from slotscope.engine.config import EngineConfig
-from slotscope.engine.engine import Engine
 from slotscope.engine.models.testing import make_checkpoint
 from tests.engine.server.vocabulary import write_folder
 
 torch.set_num_threads(1)
-
-Build = Callable[..., Engine]
 
 
 @pytest.fixture(scope="session")
@@ -35,17 +31,4 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def build(checkpoint: Path) -> Build:
     """`build(**knobs)` makes an engine in float64: no near tie can excuse a difference there."""
-
-    def make(**knobs: Any) -> Engine:
-        base: dict[str, Any] = {
-            "model_path": checkpoint,
-            "dtype": "float64",
-            "context_length": 512,
-            "max_running_requests": 4,
-            "max_total_tokens": 8192,
-            "max_mamba_cache_size": 40,
-            "mamba_track_interval": 64,
-        }
-        return Engine(EngineConfig(**base | knobs))
-
-    return make
+    return partial(engine_on, checkpoint)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import Build
 
 from slotscope.engine.config import STRATEGIES
-from tests.end_to_end.conftest import Build
 from tests.end_to_end.load import make_load, run_load
 from tests.end_to_end.traced import judged, tracing
 

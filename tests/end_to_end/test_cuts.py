@@ -6,10 +6,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from asking import Build
 
 import slotscope
 from slotscope.instrument import check
-from tests.end_to_end.conftest import Build
 from tests.end_to_end.load import make_load, run_load
 from tests.end_to_end.traced import tracing
 

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import greedy, random_prompt
+from asking import Build, greedy, random_prompt
 
 from slotscope.engine.engine import Engine
 from tests.end_to_end import oracle
-from tests.end_to_end.conftest import Build
 from tests.end_to_end.traced import Judged, judged, tracing
 
 Workload = Callable[[Engine], None]

@@ -10,10 +10,9 @@ from typing import Any
 import duckdb
 import httpx
 import pytest
-from asking import greedy, random_prompt
+from asking import Build, greedy, random_prompt
 
 from tests.end_to_end import stored
-from tests.end_to_end.conftest import Build
 from tests.end_to_end.server import run, serving
 from tests.end_to_end.traced import tracing
 

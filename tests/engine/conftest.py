@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from asking import Build, engine_on
 
-from slotscope.engine.config import EngineConfig
-from slotscope.engine.engine import Engine
 from slotscope.engine.models.testing import make_checkpoint
 
 torch.set_num_threads(1)
-
-Build = Callable[..., Engine]
 
 
 @pytest.fixture(scope="session")
@@ -27,17 +23,4 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def build(checkpoint: Path) -> Build:
     """`build(**knobs)` makes an engine in float64: no near tie can excuse a difference there."""
-
-    def make(**knobs: Any) -> Engine:
-        base: dict[str, Any] = {
-            "model_path": checkpoint,
-            "dtype": "float64",
-            "context_length": 1024,
-            "max_running_requests": 4,
-            "max_total_tokens": 8192,
-            "max_mamba_cache_size": 40,
-            "mamba_track_interval": 64,
-        }
-        return Engine(EngineConfig(**base | knobs))
-
-    return make
+    return partial(engine_on, checkpoint)
