@@ -62,7 +62,7 @@ def shuffled(rows: int, among: int, device: torch.device | None = None) -> Tenso
 
 
 class Inputs(NamedTuple):
-    """What a gated delta rule is fed, [..., heads, size] or [..., heads]."""
+    """What a recurrence is fed, [..., heads, size] or [..., heads]; Mamba2's c, b, x, g, dt too."""
 
     q: Tensor
     k: Tensor
@@ -93,6 +93,20 @@ def gdn_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind:
         g.to(**kind | {"dtype": gates}),
         beta.to(**kind | {"dtype": gates}),
     )
+
+
+def kda_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any) -> Inputs:
+    """As `gdn_inputs`, with a decay for each channel, [*outer, HV, K]."""
+    inputs = gdn_inputs(outer, HK, HV, K, V, **kind)
+    g = -3 * torch.rand(*outer, HV, K) ** 4
+    return inputs._replace(g=g.to(inputs.g))
+
+
+def mamba2_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any) -> Inputs:
+    """c, b, x, g and dt; c and b are as long as a convolution leaves them."""
+    inputs = gdn_inputs(outer, HK, HV, K, V, **kind)
+    c, b = (torch.randn(*outer, HK, K).to(inputs.q) for _ in "cb")
+    return inputs._replace(q=c, k=b, beta=2 * inputs.beta)
 
 
 def conv_inputs(

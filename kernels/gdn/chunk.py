@@ -9,7 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .reference import accumulator, per_value_head
+from slotscope.kernels.chunks import cut, follow_delta, joined
+from slotscope.kernels.recurrence import accumulator, per_value_head
 
 
 def gdn_chunk(
@@ -39,8 +40,8 @@ def gdn_chunk(
     (tokens, heads, width), size = v.shape, min(chunk, len(v))
     dtype = accumulator(initial)
     q, k = per_value_head(q, heads), per_value_head(k, heads)
-    b_q, b_k, b_v = (_cut(x, size, dtype) for x in (q, k, v))  # [chunks, HV, size, K or V]
-    b_g, b_beta = (_cut(x.unsqueeze(-1), size, dtype) for x in (g, beta))  # [chunks, HV, size, 1]
+    b_q, b_k, b_v = (cut(x, size, dtype) for x in (q, k, v))  # [chunks, HV, size, K or V]
+    b_g, b_beta = (cut(x.unsqueeze(-1), size, dtype) for x in (g, beta))  # [chunks, HV, size, 1]
 
     fade = b_g.cumsum(-2)  # log of the decay from the chunk's start through each token
     decay, last = fade.exp(), fade[:, :, -1:]
@@ -54,36 +55,7 @@ def gdn_chunk(
     solved = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
 
     attention = (b_q @ b_k.mT).mul_(between)
-    reads = torch.cat(
-        (solved[..., width:], b_q.mul_(decay)), -2
-    )  # both meet the chunk's first state
     kept = b_k.mul_((last - fade).exp_()).mT
-    o, states = _scan(reads, solved[..., :width], attention, kept, last.exp(), initial.to(dtype))
-    return o.transpose(1, 2).flatten(0, 1)[:tokens].to(v.dtype), states.to(initial.dtype)
-
-
-def _cut(x: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """A copy of [T, H, F] as [chunks, H, size, F]; its last chunk's zeros move no state."""
-    tokens, heads, width = x.shape
-    chunks = -(-tokens // size)
-    cut = x.new_empty((chunks, heads, size, width), dtype=dtype)
-    whole = tokens // size
-    cut[:whole] = x[: whole * size].view(whole, size, heads, width).transpose(1, 2)
-    if whole < chunks:
-        cut[whole].zero_()[:, : tokens - whole * size] = x[whole * size :].transpose(0, 1)
-    return cut
-
-
-def _scan(
-    reads: Tensor, writes: Tensor, attention: Tensor, kept: Tensor, decay: Tensor, state: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Follow the chunks; returns outputs [chunks, HV, size, V] and the state after each chunk."""
-    size = writes.shape[2]
-    o = writes.new_empty(writes.shape)
-    states = state.new_empty((len(writes), *state.shape))
-    for i in range(len(writes)):
-        read = reads[i] @ state
-        written = writes[i] - read[:, :size]
-        torch.baddbmm(read[:, size:], attention[i], written, out=o[i])
-        state = torch.baddbmm(state * decay[i], kept[i], written, out=states[i])
-    return o, states
+    query = b_q.mul_(decay)
+    o, states = follow_delta(solved, query, attention, kept, last.exp(), initial.to(dtype))
+    return joined(o, tokens).to(v.dtype), states.to(initial.dtype)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from slotscope.kernels.checks import KernelError, check_index, check_like, check_memory
-
-# A program's part of a state, in its registers. With two warps it is half of what they have;
-# measured on an H200: twice as much spills, half as much moves 5 % fewer bytes in a second.
-BLOCK_BYTES, WARPS = 32 * 1024, 2
+from slotscope.kernels import launch
 
 
 @triton.jit
@@ -69,48 +64,4 @@ def gdn_step(
     q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, slots: Tensor
 ) -> Tensor:
     """See `slotscope.kernels.gdn.gdn_step`."""
-    o = torch.empty_like(v, memory_format=torch.contiguous_format)
-    check_inputs(q, k, v, g, beta, state, slots)
-    if o.numel():
-        sizes = constants(q, v, state)
-        grid = (triton.cdiv(sizes["V"], sizes["BV"]), sizes["HV"], len(slots))
-        inputs = (x.contiguous() for x in (q, k, v, g, beta))
-        gdn_step_kernel[grid](*inputs, state, slots, o, state.stride(0), **sizes)
-    return o
-
-
-def check_inputs(
-    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor, slots: Tensor
-) -> None:
-    """Refuse inputs that don't fit each other and the state."""
-    outer, (heads, size) = tuple(v.shape[:-2]), v.shape[-2:]
-    if heads % q.shape[-2]:
-        raise KernelError(
-            f"{heads} value heads can't share {q.shape[-2]} key heads; value head h reads key head"
-            " h // (HV // HK), so HV must be a multiple of HK."
-        )
-    check_memory("state", state, 3)
-    check_like("state", state, (state.shape[0], heads, q.shape[-1], size), state)
-    check_like("q", q, (*outer, *q.shape[-2:]), state)
-    check_like("k", k, tuple(q.shape), state)
-    check_like("v", v, tuple(v.shape), state)
-    check_like("g", g, (*outer, heads), state)
-    check_like("beta", beta, (*outer, heads), state)
-    check_index("slots", slots, outer[0], state)
-
-
-def constants(q: Tensor, v: Tensor, state: Tensor) -> dict[str, int]:
-    """The sizes that step and verify are compiled for."""
-    (key_heads, key_size), (heads, size) = q.shape[-2:], v.shape[-2:]
-    block_k, wide = triton.next_power_of_2(key_size), state.dtype == torch.float64
-    fitting = max(1, BLOCK_BYTES // (block_k * (8 if wide else 4)))
-    return {
-        "HK": key_heads,
-        "HV": heads,
-        "K": key_size,
-        "V": size,
-        "BK": block_k,
-        "BV": min(fitting, triton.next_power_of_2(size)),
-        "SUM": tl.float64 if wide else tl.float32,
-        "num_warps": WARPS,
-    }
+    return launch.step(gdn_step_kernel, (q, k, v, g, beta), state, slots, ())

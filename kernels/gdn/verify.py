@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from slotscope.kernels.checks import check_index, check_like, check_memory
+from slotscope.kernels import launch
 
-from .step import advance, check_inputs, constants
+from .step import advance
 
 
 @triton.jit
@@ -76,16 +75,5 @@ def gdn_verify(
     rows: Tensor,
 ) -> Tensor:
     """See `slotscope.kernels.gdn.gdn_verify`."""
-    o = torch.empty_like(v, memory_format=torch.contiguous_format)
-    check_inputs(q, k, v, g, beta, state, slots)
-    check_index("rows", rows, len(slots), state)
-    check_memory("steps", steps, 3)
-    tokens = v.shape[1]
-    check_like("steps", steps[:, :tokens], (len(steps), tokens, *state.shape[1:]), state)
-    if o.numel():
-        sizes = constants(q, v, state)
-        grid = (triton.cdiv(sizes["V"], sizes["BV"]), sizes["HV"], len(slots))
-        inputs = (x.contiguous() for x in (q, k, v, g, beta))
-        strides = (state.stride(0), *steps.stride()[:2])
-        gdn_verify_kernel[grid](*inputs, state, slots, steps, rows, o, tokens, *strides, **sizes)
-    return o
+    inputs = (q, k, v, g, beta)
+    return launch.verify(gdn_verify_kernel, inputs, state, slots, steps, rows, ())
