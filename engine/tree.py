@@ -241,9 +241,16 @@ class RadixTree:
             assert parent is not None
             del parent.children[leaf.key[: self._page]]
             self._leaves.pop(leaf.id, None)
-            if parent.parent is None or parent.children:
+            if parent.children:
+                return
+            if parent.parent is None:
+                self._forget(parent)
                 return
             self._leaves[parent.id] = parent
             if parent.checkpoint is not None or parent.locks:
                 return
             leaf = parent
+
+    def _forget(self, root: Node) -> None:
+        """A namespace that holds nothing goes: clients name as many as they like."""
+        del self._roots[next(name for name, each in self._roots.items() if each is root)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import asdict
+from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.concurrency import run_in_threadpool
@@ -34,6 +36,13 @@ async def models(http: HTTPRequest) -> Response:
         "max_model_len": desk.engine.context_max,
     }
     return JSONResponse({"object": "list", "data": [model]})
+
+
+async def server_info(http: HTTPRequest) -> Response:
+    """What the engine was told at its start, by the names of its flags, as SGLang's servers do."""
+    desk: Desk = http.app.state.desk
+    told = asdict(desk.engine.config).items()
+    return JSONResponse({name: str(v) if isinstance(v, Path) else v for name, v in told})
 
 
 async def flush_cache(http: HTTPRequest) -> Response:

@@ -55,7 +55,7 @@ async def chat_completions(http: HTTPRequest) -> Response:
         prompt = await run_in_threadpool(desk.tokenizer.chat, messages, options)
     except TokenizerError as error:
         raise ApiError(str(error), param="messages") from error
-    call = desk.take(http, [Ask(prompt, wish, head.client_id)])
+    call = desk.take(http, [Ask(prompt, wish, head.client_id, head.extra_key)])
     if head.stream:
         frame = head.frame("chat.completion.chunk", call)
         return EventStream(call, _events(desk, frame, with_logprobs=with_logprobs))

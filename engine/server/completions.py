@@ -39,7 +39,8 @@ async def completions(http: HTTPRequest) -> Response:
     with_logprobs = _read_logprobs(fields)
     fields.inert(_INERT)
     fields.close()
-    call = desk.take(http, [Ask(prompt, wish, head.client_id) for prompt in prompts])
+    asks = [Ask(prompt, wish, head.client_id, head.extra_key) for prompt in prompts]
+    call = desk.take(http, asks)
     frame = head.frame("text_completion", call)
     if head.stream:
         return EventStream(call, _events(desk, frame, with_logprobs=with_logprobs))

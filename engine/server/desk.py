@@ -33,6 +33,7 @@ class Ask:
     prompt: tuple[int, ...]
     wish: Wish
     client_id: str = ""
+    extra_key: str = ""  # cached prefixes are shared only under an equal one
 
 
 class Desk:
@@ -101,6 +102,7 @@ class Desk:
                     sink=call.sink(index),
                     client_id=_client_id(ask.client_id or header_id),
                     trace_parent=trace_parent,
+                    extra_key=ask.extra_key,
                 )
                 generation = Generation(request, ask.wish, self._tokenizer)
                 call.submit(generation)

@@ -34,7 +34,6 @@ _INERT: Mapping[str, tuple[Any, ...]] = {
     "lora_path": (),
     "custom_logit_processor": (),
     "priority": (),
-    "extra_key": (),
 }
 """Fields that SGLang has and this server doesn't act on, with the values that ask for nothing."""
 
@@ -47,10 +46,11 @@ async def generate(http: HTTPRequest) -> Response:
     stream = fields.flag("stream", default=False)
     with_logprobs = fields.flag("return_logprob", default=False)
     names = _read_names(fields, len(prompts), is_list=is_list)
+    keys = _read_keys(fields, len(prompts), is_list=is_list)
     wishes = _read_wishes(fields, len(prompts), is_list=is_list)
     fields.inert(_INERT)
     fields.close()
-    asks = [Ask(*one) for one in zip(prompts, wishes, names, strict=True)]
+    asks = [Ask(*one) for one in zip(prompts, wishes, names, keys, strict=True)]
     call = desk.take(http, asks)
     if stream:
         return EventStream(call, _events(desk, call, with_logprobs=with_logprobs, is_list=is_list))
@@ -103,6 +103,15 @@ def _read_names(fields: Fields, count: int, *, is_list: bool) -> Sequence[str]:
         return [fields.as_text("rid", name) for name in value]
     name = fields.as_text("rid", value)
     return [f"{name}_{index}" for index in range(count)] if is_list else [name]
+
+
+def _read_keys(fields: Fields, count: int, *, is_list: bool) -> Sequence[str]:
+    """`extra_key`: one for all prompts, or a list with one for each."""
+    value = fields.take("extra_key")
+    if not isinstance(value, list):
+        return [fields.as_text("extra_key", value or "")] * count
+    _check_count("extra_key", value, count, is_list=is_list)
+    return [fields.as_text("extra_key", key) for key in value]
 
 
 def _read_wishes(fields: Fields, count: int, *, is_list: bool) -> Sequence[Wish]:

@@ -71,6 +71,7 @@ class Head:
     stream: bool
     with_usage: bool
     client_id: str
+    extra_key: str
 
     def frame(self, kind: str, call: Call) -> Frame:
         """The frame of the reply to `call`."""
@@ -86,7 +87,13 @@ def read_head(http: HTTPRequest, fields: Fields) -> Head:
     options = Fields(fields.mapping("stream_options"), "stream_options")
     with_usage = options.flag("include_usage", default=False)
     options.close()
-    return Head(_model(desk, fields), stream, stream and with_usage, fields.text("rid") or "")
+    return Head(
+        _model(desk, fields),
+        stream,
+        stream and with_usage,
+        client_id=fields.text("rid") or "",
+        extra_key=(fields.text("cache_salt") or "") + (fields.text("extra_key") or ""),
+    )
 
 
 def read_limit(fields: Fields, *names: str) -> int | None:

@@ -135,11 +135,26 @@ def test_an_unlock_too_many_is_refused() -> None:
         tree.unlock(node, 1)
 
 
-def _publish(tree: RadixTree, slots: SlotPool, pages: PagePool, text: tuple[int, ...]) -> Node:
+def test_a_namespace_is_forgotten_with_its_last_checkpoint() -> None:
+    slots, pages = SlotPool(4), PagePool(TOKENS, 1)
+    tree = RadixTree(slots, pages)
+    kept = _publish(tree, slots, pages, (7, 8))
+    tree.lock(kept, 1)
+    for number in range(20):
+        _publish(tree, slots, pages, (1, 2), extra_key=f"salt {number}")
+        assert tree.match((1, 2), f"salt {number}") is not None
+        assert tree.evict_checkpoint()
+    assert len(tree._roots) == 1  # what no other call shows: clients' names would pile up
+    assert tree.match((7, 8)) is kept
+
+
+def _publish(
+    tree: RadixTree, slots: SlotPool, pages: PagePool, text: tuple[int, ...], extra_key: str = ""
+) -> Node:
     lease, locations = slots.allocate(Role.KEEP, 1), pages.allocate(len(text))
     assert lease is not None
     assert locations is not None
-    node, had = tree.insert(text, locations)
+    node, had = tree.insert(text, locations, extra_key)
     pages.free(locations[:had])
     slots.give(lease, Owner(request=1), Owner(node=node.id))
     tree.hold(node, lease)

@@ -27,6 +27,13 @@ def test_the_model_is_listed(client: Client) -> None:
     assert models["data"][0]["max_model_len"] == Parrot.context_max
 
 
+def test_the_server_tells_what_it_was_told(client: Client, parrot: Parrot) -> None:
+    info = client.http.get("/server_info").json()
+    assert info == client.http.get("/get_server_info").json()
+    assert info["mamba_track_interval"] == parrot.config.mamba_track_interval
+    assert info["model_path"] == "parrot"
+
+
 def test_flush_by_get_and_post(client: Client, parrot: Parrot) -> None:
     assert client.http.get("/flush_cache").status_code == 200
     assert client.http.post("/flush_cache").text == "Cache flushed.\n"

@@ -46,6 +46,18 @@ def test_a_list_of_prompts_gives_a_list_in_their_order(client: Client, parrot: P
     assert len({request.request_id for request in parrot.asked}) == 3
 
 
+def test_an_extra_key_reaches_each_request(client: Client, parrot: Parrot) -> None:
+    client.post("/generate", **ask("ab"), extra_key="salt")
+    client.post("/generate", text=["ab", "cd"], extra_key=["one", "other"])
+    client.post("/generate", text=["ab", "cd"], extra_key="both")
+    client.post("/generate", **ask("ab"))
+    keys = [request.extra_key for request in parrot.asked]
+    assert keys == ["salt", "one", "other", "both", "both", ""]
+    error = client.error("/generate", text=["ab", "cd"], extra_key=["one"])
+    assert "Give one extra_key for each prompt" in error["message"]
+    assert "must be a string" in client.error("/generate", text="ab", extra_key=7)["message"]
+
+
 def test_logprobs_are_triples(client: Client) -> None:
     reply = client.post("/generate", **ask("ab", 3, return_logprob=True))
     triples = [[-0.5, 97, None], [-0.5, 98, None], [-0.5, 97, None]]

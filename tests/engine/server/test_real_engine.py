@@ -60,6 +60,27 @@ def test_what_comes_from_the_cache_is_what_comes_without(client: Client) -> None
         assert greedy(client)["meta_info"]["cached_tokens"] == 0
 
 
+def test_a_salt_parts_what_is_cached_at_every_endpoint(client: Client) -> None:
+    def cached(**more: Any) -> int:
+        body = {"prompt": PROMPT, "max_tokens": 1, "temperature": 0} | more
+        usage = client.post("/v1/completions", **body)["usage"]
+        return int(usage["prompt_tokens_details"]["cached_tokens"])
+
+    def chat_cached(**more: Any) -> int:
+        messages = [{"role": "user", "content": PROMPT}]
+        body = {"messages": messages, "max_tokens": 1, "temperature": 0} | more
+        usage = client.post("/v1/chat/completions", **body)["usage"]
+        return int(usage["prompt_tokens_details"]["cached_tokens"])
+
+    assert greedy(client, extra_key="a" * 3)["meta_info"]["cached_tokens"] == 0
+    assert greedy(client, extra_key="a" * 3)["meta_info"]["cached_tokens"] > 0
+    assert cached(cache_salt="aaa") > 0
+    assert cached(cache_salt="a", extra_key="aa") > 0
+    assert cached(cache_salt="fresh") == 0
+    assert (chat_cached(cache_salt="b"), chat_cached(cache_salt="c")) == (0, 0)
+    assert chat_cached(cache_salt="b") > 0
+
+
 def test_many_at_once_give_what_each_gives_alone(client: Client) -> None:
     bodies = [
         {"prompt": f"{n}. {PROMPT}", "max_tokens": 12, "temperature": 0, "ignore_eos": True}
