@@ -3,53 +3,77 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, sigmoid
+from torch.nn.functional import linear
 
 from .mlp import Mlp, gated
 from .precision import wide
 
 
-@dataclass(frozen=True, slots=True)
-class Moe:
-    """Softmax over all experts, the `top_k` best of each token, plus a gated shared expert."""
+class Router(Protocol):
+    """Who is asked, and what the answers weigh."""
 
-    router: Tensor  # [experts, hidden]
-    gate_up: tuple[Tensor, ...]  # for each expert [hidden, 2 * inner]
-    down: tuple[Tensor, ...]  # for each expert [inner, hidden]
-    shared: Mlp
-    shared_gate: Tensor  # [1, hidden]
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """[T, hidden] to the chosen experts' weights [T, top_k] of x's dtype, and their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxRouter:
+    """Softmax over all experts, the `top_k` best of each token."""
+
+    project: Tensor  # [experts, hidden]
     top_k: int
     normalize: bool  # the chosen experts' weights sum to 1
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """[T, hidden] to [T, hidden]."""
-        weight, expert = self.route(x)
-        shared = sigmoid(linear(x, self.shared_gate)) * self.shared(x)
-        return (self.answers(x, expert) * weight[..., None]).sum(1) + shared
-
-    def route(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """[T, hidden] to the chosen experts' weights [T, top_k] of x's dtype, and their numbers."""
-        logits = linear(x, self.router)
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Router`."""
+        logits = linear(x, self.project)
         weight, expert = logits.softmax(-1, dtype=wide(x.dtype)).topk(self.top_k, -1)
         if self.normalize:
             weight = weight / weight.sum(-1, keepdim=True)
         return weight.to(x.dtype), expert
 
-    def answers(self, x: Tensor, expert: Tensor) -> Tensor:
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Gated blocks, of which each token asks a few."""
+
+    gate_up: tuple[Tensor, ...]  # for each expert [hidden, 2 * inner]
+    down: tuple[Tensor, ...]  # for each expert [inner, hidden]
+
+    def __call__(self, x: Tensor, expert: Tensor) -> Tensor:
         """What each token's experts [T, top_k] say: [T, top_k, hidden].
 
         Tokens are sorted by expert, so an expert makes one product and one that nobody asks none.
         """
         asked, order = expert.flatten().sort(stable=True)
         counts = torch.bincount(asked, minlength=len(self.gate_up)).tolist()
-        inner = gated(_grouped(x[order // self.top_k], self.gate_up, counts))
+        inner = gated(_grouped(x[order // expert.shape[1]], self.gate_up, counts))
         sorted_answers = _grouped(inner, self.down, counts)
         result = torch.empty_like(sorted_answers)
         result[order] = sorted_answers
         return result.view(*expert.shape, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Moe:
+    """The experts' weighted answers, and the shared expert's."""
+
+    router: Router
+    experts: Experts
+    shared: Mlp
+    shared_gate: Tensor | None = None  # [1, hidden]; None: the shared expert counts in full
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[T, hidden] to [T, hidden]."""
+        weight, expert = self.router(x)
+        shared = self.shared(x)
+        if self.shared_gate is not None:
+            shared = torch.sigmoid(linear(x, self.shared_gate)) * shared
+        return (self.experts(x, expert) * weight[..., None]).sum(1) + shared
 
 
 def _grouped(x: Tensor, weights: tuple[Tensor, ...], counts: list[int]) -> Tensor:

@@ -46,15 +46,15 @@ class Plan:
     """A forward, and what follows from it for every layer."""
 
     batch: Forward
-    angles: Angles
+    angles: Angles | None  # None: the model has no positions
     reaches: tuple[Reach, ...]  # prefill: one for each row; else one for the batch
     rows: tuple[Row, ...]  # prefill only
     workspace: Workspace
 
     @staticmethod
-    def of(batch: Forward, rotary: Rotary, dtype: torch.dtype, workspace: Workspace) -> Plan:
+    def of(batch: Forward, rotary: Rotary | None, dtype: torch.dtype, workspace: Workspace) -> Plan:
         """For activations of `dtype`."""
-        angles = rotary.angles(batch.positions, dtype)
+        angles = rotary.angles(batch.positions, dtype) if rotary else None
         if batch.kind is not Kind.PREFILL:
             return Plan(batch, angles, (_reach(batch, dtype),), (), workspace)
         return Plan(batch, angles, _prefill_reaches(batch, dtype), _rows(batch), workspace)

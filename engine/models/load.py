@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from . import qwen3_next
 from .base import Model
 from .error import ModelConfigError, UnknownModelError
-from .qwen3_next import Qwen3Next
 from .weights import Weights
 
-MODELS = {"qwen3_next": Qwen3Next}
+Build = Callable[[dict[str, Any], Weights], Model]
+
+MODELS: dict[str, Build] = {"qwen3_next": qwen3_next.build}
 """What can be loaded, by config.json's `model_type`."""
 
 
@@ -38,7 +41,7 @@ def load(path: Path, dtype: torch.dtype, device: torch.device) -> Model:
         eos = _read(generation).get("eos_token_id")
         config = config if eos is None else {**config, "eos_token_id": eos}
     weights = Weights(path, dtype, device)
-    model = MODELS[model_type].build(config, weights)
+    model = MODELS[model_type](config, weights)
     weights.check()
     return model
 

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from slotscope.engine.layers.attention import Attention
-from slotscope.engine.layers.gdn import GatedDeltaNet
+from slotscope.engine.layers.gdn import GDN, GatedDeltaNet
 from slotscope.engine.layers.mlp import Mlp
-from slotscope.engine.layers.moe import Moe
+from slotscope.engine.layers.moe import Moe, SoftmaxRouter
 from slotscope.engine.layers.norm import GatedNorm, Norm
-from slotscope.engine.layers.precision import wide
+from slotscope.engine.layers.recurrence import Recurrence
 from slotscope.engine.layers.rotary import Rotary
 
+from . import feed_forward
 from .qwen3_next_config import Qwen3NextConfig
 from .weights import Weights
 
@@ -25,14 +26,14 @@ class Qwen3NextWeights:
 
     def __init__(self, config: Qwen3NextConfig, weights: Weights) -> None:
         self._config, self._weights = config, weights
-        self._wide = wide(weights.dtype)
+        self._wide = weights.wide
 
     def __contains__(self, name: str) -> bool:
         return name in self._weights
 
     def matrix(self, name: str, rows: int, columns: int) -> Tensor:
         """A linear layer's weight, [rows, columns]."""
-        return self._weights.take(f"{name}.weight", rows, columns)
+        return self._weights.matrix(name, rows, columns)
 
     def rotary(self) -> Rotary:
         """It has no weights, only sizes."""
@@ -75,6 +76,8 @@ class Qwen3NextWeights:
             heads=heads,
             kv_heads=kv_heads,
             head_size=size,
+            scale=size**-0.5,
+            gated=True,
         )
 
     def _head_norms(self, name: str) -> Norm:
@@ -122,12 +125,11 @@ class Qwen3NextWeights:
         )
         return GatedDeltaNet(
             project=torch.cat([part.flatten(0, 1) for part in parts]),
-            conv=conv[:, 0],
+            recurrence=Recurrence(GDN, conv[:, 0], None, layer),
             rate=-rate.exp(),
             rate_bias=rate_bias,
             norm=GatedNorm(norm, config.rms_norm_eps),
             output=self.matrix(f"{name}.out_proj", hidden, values),
-            layer=layer,
             key_heads=key_heads,
             key_dim=key_dim,
             value_heads=value_heads,
@@ -136,32 +138,21 @@ class Qwen3NextWeights:
 
     def mlp(self, name: str, inner: int) -> Mlp:
         """A dense block, or a mixture's shared expert."""
-        hidden = self._config.hidden_size
-        gate = self.matrix(f"{name}.gate_proj", inner, hidden)
-        up = self.matrix(f"{name}.up_proj", inner, hidden)
-        return Mlp(torch.cat((gate, up)), self.matrix(f"{name}.down_proj", hidden, inner))
+        return feed_forward.mlp(self._weights, name, self._config.hidden_size, inner)
 
     def moe(self, name: str) -> Moe:
-        """Experts come one by one, as on the Hub, or stacked, as transformers holds them."""
+        """A mixture, with a shared expert that has a gate."""
         config = self._config
-        experts, hidden, inner = (
-            config.num_experts,
-            config.hidden_size,
-            config.moe_intermediate_size,
-        )
-        if f"{name}.experts.gate_up_proj" in self:
-            take = self._weights.take
-            gate_up = take(f"{name}.experts.gate_up_proj", experts, 2 * inner, hidden).unbind()
-            down = take(f"{name}.experts.down_proj", experts, hidden, inner).unbind()
-        else:
-            each = [self.mlp(f"{name}.experts.{number}", inner) for number in range(experts)]
-            gate_up, down = tuple(one.gate_up for one in each), tuple(one.down for one in each)
+        experts, hidden = config.num_experts, config.hidden_size
         return Moe(
-            router=self.matrix(f"{name}.gate", experts, hidden),
-            gate_up=tuple(one.T for one in gate_up),
-            down=tuple(one.T for one in down),
+            router=SoftmaxRouter(
+                self.matrix(f"{name}.gate", experts, hidden),
+                config.num_experts_per_tok,
+                config.norm_topk_prob,
+            ),
+            experts=feed_forward.experts(
+                self._weights, f"{name}.experts", experts, hidden, config.moe_intermediate_size
+            ),
             shared=self.mlp(f"{name}.shared_expert", config.shared_expert_intermediate_size),
             shared_gate=self.matrix(f"{name}.shared_expert_gate", 1, hidden),
-            top_k=config.num_experts_per_tok,
-            normalize=config.norm_topk_prob,
         )

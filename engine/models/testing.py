@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from .qwen3_next_config import FULL, Qwen3NextConfig
+from .config import FULL
+from .qwen3_next_config import Qwen3NextConfig
 
 SMALL: dict[str, Any] = {
     "model_type": "qwen3_next",

@@ -10,6 +10,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from slotscope.engine.layers.norm import Norm
+from slotscope.engine.layers.precision import wide
+
 from .error import WeightsError
 
 INDEX = "model.safetensors.index.json"
@@ -26,6 +29,7 @@ class Weights:
 
     def __init__(self, folder: Path, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype, self.device = dtype, device
+        self.wide = wide(dtype)  # of norms and gates
         self._folder = folder
         self._files: dict[str, Any] = {}
         self._missing: list[str] = []
@@ -54,6 +58,14 @@ class Weights:
             self._misshapen.append(f"{name} is {list(tensor.shape)}, not {list(shape)}")
             return torch.empty(shape, dtype=to, device=self.device)
         return tensor.to(to)
+
+    def matrix(self, name: str, rows: int, columns: int) -> Tensor:
+        """The weight [rows, columns] of linear layer `name`."""
+        return self.take(f"{name}.weight", rows, columns)
+
+    def norm(self, name: str, size: int, eps: float) -> Norm:
+        """A norm whose weight is stored as it is applied."""
+        return Norm(self.take(f"{name}.weight", size, dtype=self.wide), eps)
 
     def check(self) -> None:
         """Raise WeightsError if something that was taken wasn't there."""

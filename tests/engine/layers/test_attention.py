@@ -29,16 +29,19 @@ def random(*shape: int) -> Tensor:
 BOTH = HEADS + KV_HEADS
 BIAS = random((BOTH + KV_HEADS + HEADS) * SIZE)
 OUTPUT_BIAS = random(HIDDEN)
+NORM = Norm.centered(random(BOTH, SIZE), 1e-6)
 LAYER = Attention(
     project=random((BOTH + KV_HEADS + HEADS) * SIZE, HIDDEN),
     bias=BIAS,
-    norm=Norm.centered(random(BOTH, SIZE), 1e-6),
+    norm=NORM,
     output=random(HIDDEN, HEADS * SIZE),
     output_bias=OUTPUT_BIAS,
     layer=1,
     heads=HEADS,
     kv_heads=KV_HEADS,
     head_size=SIZE,
+    scale=SIZE**-0.5,
+    gated=True,
 )
 
 
@@ -77,8 +80,8 @@ def formula(x: Tensor) -> Tensor:
     )
     query, key, value, gate = (part.view(total, -1, SIZE) for part in parts)
     angles = ROTARY.angles(torch.arange(total), torch.float64)
-    query = angles.rotate(Norm(LAYER.norm.scale[:HEADS], 1e-6)(query))
-    key = angles.rotate(Norm(LAYER.norm.scale[HEADS:], 1e-6)(key))
+    query = angles.rotate(Norm(NORM.scale[:HEADS], 1e-6)(query))
+    key = angles.rotate(Norm(NORM.scale[HEADS:], 1e-6)(key))
     seen = torch.empty(total, HEADS, SIZE, dtype=torch.float64)
     for head in range(HEADS):
         group = head // (HEADS // KV_HEADS)

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.nn.functional import silu, softplus
 
 from slotscope.engine.forward import Forward
-from slotscope.engine.layers.gdn import GatedDeltaNet
+from slotscope.engine.layers.gdn import GDN, GatedDeltaNet
 from slotscope.engine.layers.norm import GatedNorm
 from slotscope.engine.layers.plan import Plan
+from slotscope.engine.layers.recurrence import Recurrence
 from slotscope.engine.layers.rotary import Rotary
 from slotscope.engine.layers.workspace import Workspace
 from slotscope.engine.memory import Memory, Shape
@@ -29,12 +30,11 @@ def random(*shape: int) -> Tensor:
 
 LAYER = GatedDeltaNet(
     project=random(CHANNELS + VALUES + 2 * VALUE_HEADS, HIDDEN),
-    conv=random(CHANNELS, TAPS),
+    recurrence=Recurrence(GDN, random(CHANNELS, TAPS), None, layer=0),
     rate=-random(VALUE_HEADS).exp(),
     rate_bias=random(VALUE_HEADS) - 4,
     norm=GatedNorm(random(VALUE_DIM), 1e-6),
     output=random(HIDDEN, VALUES),
-    layer=0,
     key_heads=KEY_HEADS,
     key_dim=KEY_DIM,
     value_heads=VALUE_HEADS,
@@ -54,7 +54,7 @@ def formula() -> tuple[Tensor, Tensor, Tensor]:
     for t in range(TOKENS):
         inputs = torch.cat((window, mixed[t][:, None]), 1)
         window = inputs[:, 1:]
-        y = silu((inputs * LAYER.conv).sum(1))
+        y = silu((inputs * LAYER.recurrence.taps).sum(1))
         seen = torch.empty(VALUE_HEADS, VALUE_DIM, dtype=torch.float64)
         for head in range(VALUE_HEADS):
             at = head // (VALUE_HEADS // KEY_HEADS) * KEY_DIM

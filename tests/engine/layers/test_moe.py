@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 from slotscope.engine.layers.mlp import Mlp
-from slotscope.engine.layers.moe import Moe
+from slotscope.engine.layers.moe import Experts, Moe, SoftmaxRouter
 
 HIDDEN, INNER, EXPERTS = 12, 5, 6
 
@@ -20,13 +20,12 @@ def moe(top_k: int, normalize: bool) -> Moe:
         return torch.randn(shape, generator=new, dtype=torch.float64)
 
     return Moe(
-        router=random(EXPERTS, HIDDEN),
-        gate_up=random(EXPERTS, HIDDEN, 2 * INNER).unbind(),
-        down=random(EXPERTS, INNER, HIDDEN).unbind(),
+        router=SoftmaxRouter(random(EXPERTS, HIDDEN), top_k, normalize),
+        experts=Experts(
+            random(EXPERTS, HIDDEN, 2 * INNER).unbind(), random(EXPERTS, INNER, HIDDEN).unbind()
+        ),
         shared=Mlp(random(2 * INNER, HIDDEN), random(HIDDEN, INNER)),
         shared_gate=random(1, HIDDEN),
-        top_k=top_k,
-        normalize=normalize,
     )
 
 
@@ -38,15 +37,18 @@ def tokens(count: int) -> Tensor:
 
 def one_by_one(block: Moe, x: Tensor) -> Tensor:
     """Each token asks its experts on its own."""
+    router, experts, gate = block.router, block.experts, block.shared_gate
+    assert isinstance(router, SoftmaxRouter)
+    assert gate is not None
     result = []
     for token in x:
-        share = (block.router @ token).softmax(0)
-        best = sorted(range(EXPERTS), key=lambda e: -share[e])[: block.top_k]
-        total = sum(share[e] for e in best) if block.normalize else 1.0
-        y = torch.sigmoid(block.shared_gate @ token) * block.shared(token[None])[0]
+        share = (router.project @ token).softmax(0)
+        best = sorted(range(EXPERTS), key=lambda e: -share[e])[: router.top_k]
+        total = sum(share[e] for e in best) if router.normalize else 1.0
+        y = torch.sigmoid(gate @ token) * block.shared(token[None])[0]
         for e in best:
-            gate, up = (token @ block.gate_up[e]).chunk(2)
-            y = y + share[e] / total * ((silu(gate) * up) @ block.down[e])
+            inner, up = (token @ experts.gate_up[e]).chunk(2)
+            y = y + share[e] / total * ((silu(inner) * up) @ experts.down[e])
         result.append(y)
     return torch.stack(result)
 
@@ -60,9 +62,9 @@ def test_grouped_experts_say_what_single_ones_say(count: int, top_k: int, normal
 
 def test_an_expert_that_nobody_asks_is_not_read() -> None:
     block, x = moe(1, True), tokens(2)
-    asked = block.route(x)[1].flatten().tolist()
+    asked = block.router(x)[1].flatten().tolist()
     expected = block(x)
     for expert in set(range(EXPERTS)) - set(asked):
-        block.gate_up[expert].fill_(float("nan"))
-        block.down[expert].fill_(float("nan"))
+        block.experts.gate_up[expert].fill_(float("nan"))
+        block.experts.down[expert].fill_(float("nan"))
     assert torch.equal(block(x), expected)

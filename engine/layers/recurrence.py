@@ -1,0 +1,95 @@
+"""A recurrence behind a short convolution: the part of a recurrent layer that has a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from slotscope.engine.memory import Memory
+from slotscope.instrument.event import Kind
+from slotscope.kernels.conv import conv_prefill, conv_update, conv_verify
+
+from .plan import CHUNK, Plan, Row
+
+Fed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""What a recurrence's operators take before the state, each [T, ...]."""
+
+Feed = Callable[[Tensor], Fed]
+"""From the convolution's outputs [T, channels] to what the recurrence is fed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """A kind of recurrence: one folder of `slotscope.kernels`, which describes the arguments."""
+
+    chunk: Callable[..., tuple[Tensor, Tensor]]  # (*fed, initial, chunk)
+    step: Callable[..., Tensor]  # (*fed, state, slots)
+    verify: Callable[..., Tensor]  # (*fed, state, slots, steps, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """Moves windows and states of one layer, whatever the recurrence. Prefill and decode move those
+    of the batch's slots; verify leaves them and writes those after each token to scratch."""
+
+    operators: Operators
+    taps: Tensor  # [channels, kernel size]
+    bias: Tensor | None  # [channels]
+    layer: int  # index in memory.conv and memory.ssm
+
+    def __call__(self, x: Tensor, feed: Feed, plan: Plan, memory: Memory) -> Tensor:
+        """[T, channels] to [T, heads, head size]."""
+        if plan.batch.kind is Kind.PREFILL:
+            return self._prefill(x, feed, plan, memory)
+        if plan.batch.scratch is None:
+            return self._decode(x, feed, plan.batch.slots, memory)
+        return self._verify(x, feed, plan.batch.slots, plan.batch.scratch, memory)
+
+    def _prefill(self, x: Tensor, feed: Feed, plan: Plan, memory: Memory) -> Tensor:
+        """Row by row through the chunked form; what they are fed is worked out at once."""
+        conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
+        fed = feed(torch.cat([self._convolve(x[r.start : r.end], r, conv) for r in plan.rows]))
+        return torch.cat([self._scan(fed, row, ssm) for row in plan.rows])
+
+    def _convolve(self, x: Tensor, row: Row, conv: Tensor) -> Tensor:
+        """[t, channels] of one row; its slots get the windows."""
+        initial = conv[row.slot] if row.slot else torch.zeros_like(conv[0])
+        y, windows = conv_prefill(x, initial, self.taps, self.bias)
+        for track in row.tracks:
+            conv[track.slot] = windows.after(track.tokens)
+        if row.slot:
+            conv[row.slot] = windows.after(x.shape[0])
+        return y
+
+    def _scan(self, fed: Fed, row: Row, ssm: Tensor) -> Tensor:
+        """[t, heads, head size] of one row; its slots get the states."""
+        initial = ssm[row.slot] if row.slot else torch.zeros_like(ssm[0])
+        mine = (each[row.start : row.end] for each in fed)
+        seen, states = self.operators.chunk(*mine, initial, CHUNK)
+        for track in row.tracks:
+            ssm[track.slot] = states[(track.tokens - 1) // CHUNK]
+        if row.slot:
+            ssm[row.slot] = states[-1]
+        return seen
+
+    def _decode(self, x: Tensor, feed: Feed, slots: Tensor, memory: Memory) -> Tensor:
+        """One token a row."""
+        conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
+        y = conv_update(x, conv, self.taps, self.bias, slots)
+        return self.operators.step(*feed(y), ssm, slots)
+
+    def _verify(
+        self, x: Tensor, feed: Feed, slots: Tensor, scratch: Tensor, memory: Memory
+    ) -> Tensor:
+        """A few tokens a row that may yet be refused."""
+        lead = (slots.shape[0], -1)
+        windows, steps = memory.conv_steps[self.layer], memory.ssm_steps[self.layer]
+        conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
+        x = x.unflatten(0, lead)
+        y = conv_verify(x, conv, self.taps, self.bias, slots, windows, scratch)
+        fed: Any = (each.unflatten(0, lead) for each in feed(y.flatten(0, 1)))
+        return self.operators.verify(*fed, ssm, slots, steps, scratch).flatten(0, 1)
