@@ -117,8 +117,11 @@ def _check_room(config: EngineConfig, slots_per_request: int, state_chunk: int) 
             f"--chunked-prefill-size {config.chunked_prefill_size} is less than the model's state "
             f"chunk: no part of a long prompt could be launched. Set at least {state_chunk}."
         )
-    if config.max_mamba_cache_size < slots_per_request:
+    # Whoever resumes from a checkpoint pins its slot too: with no other slot it would wait forever.
+    kept = 0 if config.disable_radix_cache else 1
+    if config.max_mamba_cache_size < (needed := slots_per_request + kept):
         raise ConfigError(
             f"--max-mamba-cache-size {config.max_mamba_cache_size} is too small for a single "
-            f"request: {config.mamba_radix_cache_strategy} pins {slots_per_request} slots for each."
+            f"request: {config.mamba_radix_cache_strategy} pins {slots_per_request} slots for "
+            f"each, and a cached checkpoint that it resumes from {kept}. Set at least {needed}."
         )

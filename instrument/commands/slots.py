@@ -8,6 +8,8 @@ import typer
 
 from .options import Format, FormatOption, LimitOption, TraceArgument
 
+_ALL = "SELECT * EXCLUDE (last_ns) FROM slots ORDER BY process, pool, slot"
+
 # What a person follows first; everything else is in `slotscope sql TRACE "FROM history(7)"`.
 _LIFE = """
 SELECT position, "order", op, generation AS gen, role, request, request_id, forward,
@@ -35,7 +37,7 @@ def slots(
 
     with slotscope.open(trace) as opened:
         if slot is None:
-            rows = opened.sql("FROM slots ORDER BY process, pool, slot")
+            rows = opened.sql(_ALL)
         else:
             rows = opened.sql(_LIFE.format(slot=slot, pool=pool))
             if not rows.num_rows:

@@ -10,14 +10,21 @@ import pyarrow as pa
 import typer
 from pyarrow import csv
 from rich.console import Console
-from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
+
+from slotscope.instrument.plain import plain
 
 from .options import Format
 
 
 def show(rows: pa.Table, form: Format = Format.TABLE, *, limit: int | None = None) -> None:
-    """Print rows; as a table at most `limit` of them, with a word on the rest."""
+    """Print rows; as a table at most `limit` of them, with a word on the rest.
+
+    A table that is wider than the screen becomes one line `name=value ...` for each row, which
+    leaves out nulls: cells of three letters tell nothing.
+    """
     if form is Format.CSV:
         sys.stdout.flush()
         csv.write_csv(_flat(rows), sys.stdout.buffer)
@@ -28,7 +35,12 @@ def show(rows: pa.Table, form: Format = Format.TABLE, *, limit: int | None = Non
         return
     shown = rows.num_rows if limit is None else min(limit, rows.num_rows)
     console = Console()
-    console.print(_rendered(rows.slice(0, shown)))
+    table = _rendered(rows.slice(0, shown))
+    if _fits(table, console):
+        console.print(table)
+    else:
+        for row in rows.slice(0, shown).to_pylist():
+            console.print(_line(row), soft_wrap=not console.is_terminal)
     if shown < rows.num_rows:
         console.print(f"{rows.num_rows - shown} more rows; see them with --limit or --format csv.")
 
@@ -37,14 +49,30 @@ def _rendered(rows: pa.Table) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for field in rows.schema:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-        table.add_column(escape(field.name), justify="right" if number else "left")
+        table.add_column(Text(plain(field.name)), justify="right" if number else "left")
     for row in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         table.add_row(*map(_cell, row))
     return table
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else escape(str(value))
+def _fits(table: Table, console: Console) -> bool:
+    """No word has to be cut."""
+    unbounded = console.options.update(max_width=sys.maxsize)
+    return Measurement.get(console, unbounded, table).minimum <= console.width
+
+
+def _line(row: dict[str, Any]) -> Text:
+    line = Text()
+    for name, value in row.items():
+        if value is not None:
+            line.append(f"{plain(name)}=", "bold").append_text(_cell(value)).append(" ")
+    line.rstrip()
+    return line
+
+
+def _cell(value: Any) -> Text:
+    # Text, not str: ids come from elsewhere and may hold what Rich takes for markup.
+    return Text("" if value is None else plain(str(value)))
 
 
 def _flat(rows: pa.Table) -> pa.Table:

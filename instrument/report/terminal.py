@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slotscope.instrument.findings import Finding, State, Verdict, event_name
+from slotscope.instrument.plain import plain
 
 FINDINGS_MAX = 10
 """Findings that are told; the rest are counted."""
@@ -27,7 +28,7 @@ def board(verdicts: Sequence[Verdict], findings: Sequence[Finding]) -> Renderabl
         table.add_row(
             Text(f"{verdict.detector} {verdict.name}"),
             Text(verdict.verdict, style=_STYLES[verdict.verdict]),
-            Text(verdict.why),
+            Text(plain(verdict.why)),
         )
     return Group(*parts, table)
 
@@ -35,11 +36,14 @@ def board(verdicts: Sequence[Verdict], findings: Sequence[Finding]) -> Renderabl
 def _panel(finding: Finding) -> RenderableType:
     # Text, not str: ids come from elsewhere and may hold what Rich takes for markup.
     witness = ", ".join(event_name(event) for event in finding.witness)
-    lines = [Text(finding.because), Text(f"witness: {witness}", style="dim")]
+    lines = [Text(plain(finding.because)), Text(f"witness: {witness}", style="dim")]
     if finding.also:
         lines.append(Text(f"what follows from it: {_counted(finding.also)}", style="dim"))
     return Panel(
-        Group(*lines), title=Text(finding.title), title_align="left", border_style=_STYLES["found"]
+        Group(*lines),
+        title=Text(plain(finding.title)),
+        title_align="left",
+        border_style=_STYLES["found"],
     )
 
 

@@ -98,3 +98,22 @@ def test_namespaces_share_nothing(build: Callable[..., Engine]) -> None:
     assert (first.usage.cached_tokens, salted.usage.cached_tokens) == (0, 0)
     assert again.usage.cached_tokens == 192
     assert first.output == salted.output == again.output
+
+
+@pytest.mark.parametrize(
+    ("strategy", "slots"), [("no_buffer", 2), ("extra_buffer", 4), ("extra_buffer_lazy", 3)]
+)
+def test_the_smallest_pool_has_room_for_who_resumes(
+    build: Callable[..., Engine], strategy: str, slots: int
+) -> None:
+    knobs = {
+        "mamba_radix_cache_strategy": strategy,
+        "disable_overlap_schedule": strategy == "no_buffer",
+    }
+    with pytest.raises(ConfigError, match=f"Set at least {slots}"):
+        build(**knobs, max_mamba_cache_size=slots - 1)
+    build(**knobs, max_mamba_cache_size=slots - 1, disable_radix_cache=True)
+    engine = build(**knobs, max_mamba_cache_size=slots)
+    [first] = engine.generate([PROMPTS[1]], greedy(2))
+    [longer] = engine.generate([first.tokens], greedy(2))
+    assert longer.usage.cached_tokens >= 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,36 @@ def test_sql_without_a_query_lists_what_can_be_asked(slotscope: Run, trace: Path
 def test_sql_says_how_many_rows_it_left_out(slotscope: Run, trace: Path) -> None:
     out, _ = slotscope("sql", trace, "FROM range(10)", "--limit", 3)
     assert "7 more rows" in out
+
+
+def test_what_clients_wrote_can_not_steer_the_terminal(slotscope: Run, trace: Path) -> None:
+    out, _ = slotscope("sql", trace, "SELECT '\x1b[2J\u202e ok\n[red]' AS 'a\x1b[2Jb'")
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert r"\x1b[2J\u202e ok" in out
+    assert "[red]" in out
+
+
+def test_what_is_too_wide_for_the_screen_is_one_line_for_each_row(
+    slotscope: Run, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out, _ = slotscope("sql", trace, "FROM leases")
+    (line,) = out.splitlines()
+    assert "slot=7 generation=1 requests=[1]" in line
+    assert "freed_order" not in line, "a null"
+    out, _ = slotscope("slots", trace)
+    assert out.split()[:4] == ["process", "pool", "slot", "leases"]
+
+
+def test_the_readme_asks_what_can_be_answered(slotscope: Run, trace: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.+?)```", readme, re.DOTALL)
+    exec(example.replace("traces/a", str(trace)), {})
+    queries = re.findall(r'slotscope sql TRACE "(.+?)"', readme)
+    assert queries
+    for query in queries:
+        slotscope("sql", trace, query)
 
 
 def test_a_bad_query_is_one_line(slotscope: Run, trace: Path) -> None:

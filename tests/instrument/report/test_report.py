@@ -23,7 +23,7 @@ ALIASED = (
 def report() -> Report:
     with connect(ALIASED, dead=["verify.plan"]) as con:
         con.execute("INSERT INTO notes VALUES (0, 'model', 'old', 1), (0, 'model', 'a|b', 2)")
-        con.execute("UPDATE requests SET request_id = 'q[bold]<b>`|\x07'")
+        con.execute("UPDATE requests SET request_id = 'q[bold]<b>`|\x07\x1b[2J'")
         return check.run(con)
 
 
@@ -83,3 +83,5 @@ def test_the_terminal_shows_each_verdict(report: Report) -> None:
     assert "D4 commit" in text
     assert "blind" in text
     assert "0.6, 0.13, 0.10" in text
+    assert "\x1b" not in text
+    assert r"\x1b[2J" in text
