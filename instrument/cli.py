@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from .commands.check import check
+from .commands.coldwarm import coldwarm
 from .commands.collect import collect
 from .commands.doctor import doctor
 from .commands.run import run
@@ -67,7 +68,7 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_root)
-    for command in (check, sql, slots, doctor, run, collect):
+    for command in (check, sql, slots, coldwarm, doctor, run, collect):
         app.command()(command)
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         command = _load(entry) if entry.name == wanted else _placeholder(entry)
@@ -135,7 +136,7 @@ def _expected(error: Exception) -> bool:
 
 def _page(arguments: list[str]) -> str:
     """Which help page tells of the command that was called."""
-    known = {"check", "sql", "slots", "doctor", "run", "collect", *_LATER}
+    known = {"check", "sql", "slots", "coldwarm", "doctor", "run", "collect", *_LATER}
     return f"{arguments[0]} " if arguments and arguments[0] in known else ""
 
 

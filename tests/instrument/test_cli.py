@@ -16,7 +16,7 @@ from slotscope.instrument import probe
 from slotscope.instrument.cli import main
 from slotscope.instrument.event import Op, Role
 
-COMMANDS = ("check", "sql", "slots", "doctor", "collect")
+COMMANDS = ("check", "sql", "slots", "coldwarm", "doctor", "collect")
 
 
 class Run(Protocol):

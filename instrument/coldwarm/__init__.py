@@ -1,0 +1,1 @@
+"""Coldwarm: does a server answer from its cache what it answers without? Asked from outside."""
