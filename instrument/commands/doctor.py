@@ -41,7 +41,8 @@ def doctor(
         Path | None, typer.Argument(metavar="[TRACE]", help="Trace directory to look into.")
     ] = None,
 ) -> None:
-    """Tell what is installed and, of a trace, which hooks are live, what is lost, who is blind.
+    """Tell what is installed, and what the plugin would see of an SGLang beside it; of a trace,
+    which hooks are live, what is lost, who is blind.
 
     slotscope doctor
 
@@ -54,6 +55,7 @@ def doctor(
     console = Console()
     if trace is None:
         _installed(console)
+        _sglang(console)
         return
     with slotscope.open(trace) as opened:
         _installed(console)
@@ -66,6 +68,15 @@ def _installed(console: Console) -> None:
     console.print(f"Python {platform.python_version()} on {platform.platform()}")
     for extra, packages in _PACKAGES.items():
         console.print(f"{extra:<11}{', '.join(map(_versioned, packages))}", highlight=False)
+
+
+def _sglang(console: Console) -> None:
+    """Which of the plugin's hooks would be live in the SGLang that is installed. Imports it."""
+    from slotscope.instrument.sglang import reach, release
+
+    installed = release.installed()
+    for line in reach.described(installed) if installed else ():
+        console.print(f"           {line}", highlight=False, soft_wrap=True)
 
 
 def _tables(trace: Trace) -> None:

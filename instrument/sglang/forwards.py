@@ -12,7 +12,7 @@ from typing import Any
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
 
-from . import grids, layout, notes
+from . import grids, layout, locks, notes
 from . import group as groups
 from .group import Group
 from .ids import Id
@@ -143,6 +143,7 @@ def _first(scene: Scene, scheduler: Any) -> None:
     drafts = getattr(scheduler.server_args, "speculative_num_draft_tokens", None)
     scene.reach = scene.reach or 2 * (drafts or 0)
     notes.tell(scheduler)
+    locks.unseen(scene, scheduler.tree_cache)
 
 
 def _launched(scene: Scene, batch: Any, group: Group) -> Flight:

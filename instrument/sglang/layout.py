@@ -27,12 +27,16 @@ def node(handle: Any) -> int | None:
     return int(found) if found is not None else None
 
 
-def matched(result: Any) -> int | None:
-    """Tokens of the prefix that a match found on the device; None where more of it is elsewhere."""
-    if getattr(result, "host_hit_length", 0):
-        return None
+def matched(result: Any) -> int:
+    """Tokens of the prefix that a match found: its KV lies on the device, the rest on the host."""
     length = getattr(result, "device_prefix_len", None)
-    return int(length) if length is not None else len(result.device_indices)
+    on_device = int(length) if length is not None else len(result.device_indices)
+    return on_device + int(getattr(result, "host_hit_length", 0))
+
+
+def on_host(result: Any) -> bool:
+    """Whether a match found a checkpoint that has to be loaded from the host first."""
+    return bool(getattr(result, "mamba_host_hit_length", 0))
 
 
 def tokens(req: Any) -> int:

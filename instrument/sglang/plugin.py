@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from slotscope.instrument import probe
 
-from . import release
+from . import reach, release
 from .hook import Hook, Watch
 
 log = logging.getLogger(__name__)
@@ -43,9 +43,8 @@ def attach() -> Watch:
     from .table import HOOKS
 
     installed = release.installed() or ""
-    number = release.number(installed)
-    _introduce(installed, known := release.known(number))
-    hooks = [hook for hook in HOOKS if hook.belongs(number if known else None)]
+    _introduce(installed, known := release.known(release.number(installed)))
+    hooks = reach.belonging(HOOKS, installed)
     watch = Watch(Scene(), hooks)
     for hook in announce(hooks, strict=known):
         HookRegistry.register(hook.at, watch.wrap(hook), HookType(hook.when.value))
@@ -62,16 +61,13 @@ def announce(hooks: Sequence[Hook], *, strict: bool = True) -> list[Hook]:
     Returns:
         The hooks whose place is there.
     """
-    present = [hook for hook in hooks if hook.present]
-    absent = [hook for hook in hooks if hook not in present]
-    left = {op for hook in present for op in hook.ops}
-    dead = {op for hook in absent for op in hook.ops if strict or op not in left}
-    for hook in absent:
+    found = reach.of(hooks, strict=strict)
+    for hook in found.absent:
         probe.hook(hook.at, hook.ops, live=False)
         log.warning("slotscope: %s is not there, so this is not seen: %s", hook.at, hook.says)
-    for hook in present:
-        probe.hook(hook.at, [op for op in hook.ops if op not in dead], live=True)
-    return present
+    for hook in found.present:
+        probe.hook(hook.at, [op for op in hook.ops if op not in found.dead], live=True)
+    return found.present
 
 
 def _introduce(installed: str, known: bool) -> None:

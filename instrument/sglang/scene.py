@@ -27,6 +27,8 @@ class Claim:
     role: Role | None = None
     live: Live | None = None
     waiting: list[Sequence[Id]] | None = None  # told by the claimant; None: told at once
+    allocator: Any = None  # whose pool a checkpoint comes back to
+    label: int | None = None  # of that checkpoint
 
 
 @dataclass(slots=True, eq=False)
@@ -36,6 +38,16 @@ class Book:
     pool: int
     owners: dict[int, tuple[int | None, Role | None]] = field(default_factory=dict)
     nodes: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)  # node, label
+
+    def hold(self, slots: Sequence[Id], node: int | None, label: int | None) -> None:
+        """A node of the tree has these slots from now on."""
+        for slot in slots:
+            known(slot, lambda number: self.nodes.__setitem__(number, (node, label)))
+
+    def label(self, number: int | None) -> int | None:
+        """The label under which a slot is filed; None for one that is not, and is not known."""
+        _, label = self.nodes.get(-1 if number is None else number, (None, None))
+        return label
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +106,8 @@ class Scene:
         self.micro_batch: int | None = None
         self.reach = 0  # tokens within which a lazy verify has a track slot ready
         self.donation: Donation | None = None
+        self.filing: int | None = None  # tokens of the prefix under which a state is being filed
+        self.serving: int | None = None  # the request that SGLang is about; see locks.py
         self.grids: Grids | None = None
         self.blind: Callable[[Sequence[Op], str], None] = lambda ops, why: None  # see Watch
         self._books: WeakKeyDictionary[Any, Book] = WeakKeyDictionary()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Any
 
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
 from . import layout
-from .ids import Id, known, plain
+from .ids import plain
 from .requests import Match
 from .scene import Book, Claim, Donation, Scene
 
@@ -33,11 +33,17 @@ def checkpoint_found(
         scene.claims.remove(claim)
     book = _book(scene, component.cache)
     source = layout.holder(req).mamba_cow_src_index
-    if source is None:
-        told.match = None
-        probe.emit(Op.MATCH, request=told.number, outcome=Outcome.MISS, pool=book.pool)
-        return
     node, label = layout.node(found.best_match_node), layout.matched(found)
+    said: dict[str, Any] = {"request": told.number, "pool": book.pool}
+    if source is None and not layout.on_host(found):
+        told.match = None
+        probe.emit(Op.MATCH, outcome=Outcome.MISS, **said)
+        return
+    said |= {"node": node, "label": label, "outcome": Outcome.HIT}
+    if source is None:
+        told.match = Match(None, node, label)
+        probe.emit(Op.MATCH, **said)
+        return
     slots = scene.ids.of(source)
     number = plain(slots[0])
     if number is not None and number not in book.nodes:
@@ -45,15 +51,7 @@ def checkpoint_found(
         why = "the tree has a checkpoint that no request gave it: a host tier's, or another host's"
         scene.blind((Op.MATCH, Op.RESTORE), why)
     told.match = Match(slots[0], node, label)
-    scene.speech.say(
-        Op.MATCH,
-        slots[:1],
-        request=told.number,
-        node=node,
-        label=label,
-        outcome=Outcome.HIT,
-        pool=book.pool,
-    )
+    scene.speech.say(Op.MATCH, slots[:1], **said)
 
 
 def checkpoint_given(
@@ -90,7 +88,11 @@ def checkpoint_filed(scene: Scene, cache: Any, params: Any) -> Generator[None, A
     if donation is None or params.mamba_value is None or not length:
         yield
         return
-    result = yield
+    scene.filing = length
+    try:
+        result = yield
+    finally:
+        scene.filing = None
     book, node = _book(scene, cache), layout.node(result.last_device_node)
     said: dict[str, Any] = {"request": donation.told.number, "node": node, "pool": book.pool}
     outcome = Outcome.EXISTS if result.mamba_exist else None
@@ -100,7 +102,7 @@ def checkpoint_filed(scene: Scene, cache: Any, params: Any) -> Generator[None, A
     scene.speech.say(Op.DONATE, slots, label=donation.label, role=donation.role, **said)
     scene.speech.say(Op.INSERT, slots, label=length, outcome=outcome, **said)
     if outcome is None:
-        _hold(book, slots, node, length)
+        book.hold(slots, node, length)
 
 
 def checkpoint_kept(
@@ -150,8 +152,3 @@ def nodes_emptied(scene: Scene, *_: Any) -> Generator[None, Any, None]:
 
 def _book(scene: Scene, cache: Any) -> Book:
     return scene.book(cache.req_to_token_pool.mamba_allocator)
-
-
-def _hold(book: Book, slots: Sequence[Id], node: int | None, label: int) -> None:
-    for slot in slots:
-        known(slot, lambda number: book.nodes.__setitem__(number, (node, label)))

@@ -2,8 +2,9 @@
 
 usage: serve.py FLAGS     (a JSON object of the engine's arguments)
 
-Commands on stdin: {"ask": [[token, ..], ..], "tokens": n, "options": {..}, "logprobs": bool},
-{"flush": true}.
+Commands on stdin: {"ask": [[token, ..], ..], "tokens": n, "options": {..}, "logprobs": bool,
+"session": id or null}, {"abort": [token, ..], "behind": n}, {"open_session": id},
+{"close_session": id}, {"flush": true}.
 Answers go to the file descriptor named by SERVE_ANSWERS, since SGLang prints to stdout.
 End of input ends the engine.
 """
@@ -26,25 +27,53 @@ def main() -> None:
         say(answers, {"ready": True})
         for line in sys.stdin:
             command = json.loads(line)
-            say(answers, flush(engine) if "flush" in command else ask(engine, command))
+            say(answers, obey(engine, command))
     finally:
         engine.shutdown()
 
 
+def obey(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
+    """Carry out one command."""
+    if "flush" in command:
+        return flush(engine)
+    if "abort" in command:
+        return abort(engine, command)
+    if "open_session" in command:
+        engine.open_session(1 << 16, session_id=command["open_session"], streaming=True)
+        return {}
+    if "close_session" in command:
+        engine.close_session(command["close_session"])
+        return {}
+    return ask(engine, command)
+
+
 def ask(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
-    """Greedy tokens for every prompt of a batch."""
+    """Greedy tokens for every prompt of a batch, or for the next turn of a session."""
     sampling = {"max_new_tokens": command["tokens"], "temperature": 0, "ignore_eos": True}
     sampling.update(command.get("options", {}))
+    turn = {"session_params": [{"id": command["session"]}]} if command.get("session") else {}
     results = engine.generate(
         input_ids=command["ask"],
         sampling_params=[sampling] * len(command["ask"]),
         return_logprob=command.get("logprobs", False),
+        **turn,
     )
     return {
         "answers": [
             {"tokens": result["output_ids"], "meta": result["meta_info"]} for result in results
         ]
     }
+
+
+def abort(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
+    """Abort a request once it has some tokens; how it ended."""
+    sampling = {"max_new_tokens": 1000, "temperature": 0, "ignore_eos": True}
+    result: dict[str, Any] = {}
+    parts = engine.generate(input_ids=command["abort"], sampling_params=sampling, stream=True)
+    for i, result in enumerate(parts):
+        if i == command["behind"]:
+            engine.abort_request(rid=result["meta_info"]["id"])
+    return {"finish_reason": result["meta_info"]["finish_reason"]}
 
 
 def flush(engine: Any) -> dict[str, Any]:

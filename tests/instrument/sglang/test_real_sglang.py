@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +12,13 @@ from typing import Any
 import pytest
 from real_sglang import RealSglang, python
 from tiny_checkpoints import qwen3_next
+from traced_sglang import ROOMY, assert_clean, assert_pool_is_sglang_s, rest, traced_sglang
 
 import slotscope
 from slotscope.instrument import check
 
 pytestmark = pytest.mark.sglang
 
-AUDITOR = Path(__file__).parent / "auditor"
-ROOMY = {"mem_fraction_static": 0.8}  # SGLang counts what other programs take as its own
 TRACKED = {"mamba_track_interval": 64, "page_size": 64}
 NGRAM = {
     "speculative_algorithm": "NGRAM",
@@ -33,15 +31,14 @@ NEXTN = {
     "speculative_eagle_topk": 1,
     "speculative_num_draft_tokens": 3,
 }
-LAZY = {"mamba_radix_cache_strategy": "extra_buffer_lazy", **TRACKED, **ROOMY}
+LAZY = {"mamba_radix_cache_strategy": "extra_buffer_lazy", **TRACKED}
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "lazy-ngram": LAZY | NGRAM,
     "lazy-nextn": LAZY | NEXTN,
     "lazy": LAZY,
     "evicting": LAZY | {"max_mamba_cache_size": 11, "max_running_requests": 3},
-    "eager": ROOMY | TRACKED | {"mamba_radix_cache_strategy": "extra_buffer"},
-    "no-buffer": ROOMY
-    | {"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
+    "eager": TRACKED | {"mamba_radix_cache_strategy": "extra_buffer"},
+    "no-buffer": {"mamba_radix_cache_strategy": "no_buffer", "disable_overlap_schedule": True},
 }
 
 
@@ -62,17 +59,13 @@ def prompts() -> list[list[int]]:
 
 def serve(flags: dict[str, Any], trace: Path, *, plugin: bool = True) -> Run:
     """Cold, warm, continued, batched, flushed, with an idle moment after each."""
-    variables = {"SLOTSCOPE_TRACE": str(trace)} if plugin else {}
-    log = trace.with_suffix(".log")
     given = prompts()
     tokens: list[list[int]] = []
-    folder = qwen3_next().folder
-    auditors = [AUDITOR] if plugin else []
-    with RealSglang(folder, plugins=auditors, variables=variables, log=log, **flags) as engine:
+    with traced_sglang(qwen3_next(), trace, plugin=plugin, **flags) as engine:
 
         def ask(some: list[list[int]], count: int) -> None:
             tokens.extend(answer.tokens for answer in engine.ask(some, count))
-            time.sleep(0.5)
+            rest()
 
         ask([given[0]], 40)
         ask([given[0]], 40)
@@ -105,27 +98,8 @@ def test_all_that_happens_is_seen_and_nothing_contradicts(
     served: Callable[[str], Run], name: str
 ) -> None:
     with slotscope.open(served(name).trace) as trace:
-        report = check.run(trace)
-        failed = trace.sql("SELECT value FROM notes WHERE key LIKE 'sglang.failed.%'").num_rows
-    verdicts = {verdict.detector: verdict.verdict for verdict in report.verdicts}
-    assert set(verdicts.values()) == {"clean"}, report.markdown()
-    assert failed == 0
-
-
-@pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_a_pool_made_of_events_is_sglang_s_own_whenever_it_is_idle(
-    served: Callable[[str], Run], name: str
-) -> None:
-    with slotscope.open(served(name).trace) as trace:
-        audits = trace.sql("SELECT * FROM notes WHERE key = 'audit' ORDER BY time_ns").to_pylist()
-        query = "FROM events WHERE slot IS NOT NULL ORDER BY time_ns, seq"
-        events = trace.sql(query).to_pylist()
-        sizes = trace.sql("FROM notes WHERE key = 'sglang.pool_0_slots'").to_pylist()
-    assert len(audits) >= 4
-    for audit in audits:
-        free, tree = modelled(int(sizes[0]["value"]), audit, events)
-        said = json.loads(audit["value"])
-        assert (sorted(free), sorted(tree)) == (said["free"], said["tree"])
+        assert_clean(trace)
+        assert_pool_is_sglang_s(trace, audits_min=4)
 
 
 def test_a_full_pool_evicts_checkpoints_and_each_eviction_is_told(
@@ -136,26 +110,6 @@ def test_a_full_pool_evicts_checkpoints_and_each_eviction_is_told(
         evicted = trace.sql("SELECT time_ns FROM events WHERE op = 'evict'")["time_ns"].to_pylist()
     flushed = max(a["time_ns"] for a in audits if not json.loads(a["value"])["tree"])
     assert sum(time_ns > flushed for time_ns in evicted) >= 3
-
-
-def modelled(
-    size: int, audit: dict[str, Any], events: list[dict[str, Any]]
-) -> tuple[set[int], set[int]]:
-    """Free slots and slots of the tree by the time of an audit, from events alone."""
-    free, tree = set(range(1, size + 1)), set[int]()
-    for event in events:
-        slot = event["slot"]
-        if event["process"] != audit["process"] or event["time_ns"] > audit["time_ns"]:
-            continue
-        if event["op"] == "allocate":
-            free.remove(slot)
-        elif event["op"] == "free":
-            free.add(slot)
-        elif event["op"] == "insert" and event["outcome"] is None:
-            tree.add(slot)
-        elif event["op"] == "evict":
-            tree.remove(slot)
-    return free, tree
 
 
 def test_the_plugin_changes_no_token(served: Callable[[str], Run], tmp_path: Path) -> None:

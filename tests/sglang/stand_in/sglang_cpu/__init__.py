@@ -6,10 +6,11 @@ SGLang's files stay as they came. Each module here holds one reason for a change
     permits     what SGLang allows on GPUs alone: extra_buffer; overlap with speculation
     backends    the CPU attention that knows verify and draft steps asks for AMX instructions
     layers      two layers take most of a step when Triton interprets them
+    host_tier   copies between a GPU and the host's memory are imported on GPUs alone
     early       releases up to 0.5.18 allocate on "cuda", and miss drafts in CPU attention
 """
 
-from . import backends, early, host, layers, permits, scatters
+from . import backends, early, host, host_tier, layers, permits, scatters
 
 
 def register() -> None:
@@ -19,4 +20,5 @@ def register() -> None:
     permits.register()
     backends.register()
     layers.register()
+    host_tier.register()
     early.register()
