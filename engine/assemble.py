@@ -34,7 +34,7 @@ from .states import States
 
 SAID = (
     *(Op.ALLOCATE, Op.FREE, Op.CLEAR, Op.ADVANCE, Op.SWAP, Op.SCATTER, Op.COPY, Op.DONATE),
-    *(Op.INSERT, Op.MATCH, Op.RESTORE, Op.SPLIT, Op.EVICT, Op.LOCK, Op.UNLOCK),
+    *(Op.INSERT, Op.MATCH, Op.RESTORE, Op.SPLIT, Op.EVICT, Op.LOCK, Op.UNLOCK, Op.RETRACT),
     *(Op.REQUEST_BEGIN, Op.REQUEST_END, Op.FORWARD_LAUNCH, Op.FORWARD_DONE, Op.VERIFY_PLAN),
 )
 """Operations that this engine reports. Detectors that need another are blind on its traces."""
@@ -74,7 +74,7 @@ def assemble(config: EngineConfig) -> Parts:
     sampler = Sampler(config.random_seed, device)
     runner = Runner(model, memory, rows, states, sampler, drafter, grids, commits=commits)
     prefill = Prefill(config, cache, strategy, model.state_chunk)
-    decode = Decode(strategy, speculate=drafter is not None)
+    decode = Decode(cache, strategy, config.draft_tokens)
     retire = Retire(
         cache, strategy, prefill, decode, grids, frozenset(model.eos_ids), commits=commits
     )

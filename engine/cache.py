@@ -26,32 +26,45 @@ class Cache:
         self.tree = RadixTree(slots, pages)
         self._patches, self._reuse = patches, reuse
         self.tokens_restored = 0
-        self.returns = 0  # how often a request gave anything back
 
-    def admit(self, request: Request, *, slots: int, tokens: int) -> Running | None:
+    def admit(self, request: Request, *, slots: int, ahead: int) -> Running | None:
         """Seat a request, or say that it must wait.
 
-        It needs a row, `slots` slots and KV for `tokens` tokens; all its KV is taken now, so that
-        a running request is never short of it.
+        It needs a row, `slots` slots, and KV for the tokens that it has. Room for `ahead` more must
+        be within reach, for what it and those that run will put out, but is not taken.
         """
-        prompt = request.prompt
-        # The last prompt token is always computed: its logits choose the first new token.
-        node = self.tree.match(prompt[:-1], request.extra_key) if self._reuse else None
+        tokens = request.tokens
+        # The last token is always computed: its logits choose the first new one.
+        node = self.tree.match(tokens[:-1], request.extra_key) if self._reuse else None
         if not self.rows.free_count or not self._slots_within_reach(slots, besides=node):
             return None
         cached = node.depth if node else 0
         if node:
             self.tree.lock(node, request.number)
-        locations = self._take_pages(tokens - cached)
+        short = not self.tree.within_reach(len(tokens) - cached + ahead)
+        locations = None if short else self._take_pages(len(tokens) - cached)
         if locations is None:
             if node:
                 self.tree.unlock(node, request.number)
             return None
         return self._seat(request, node, (node.all_locations() if node else []) + locations)
 
+    def grow(self, running: Running, tokens: int) -> list[int] | None:
+        """Take what KV is missing for `tokens` tokens in all; None if not even eviction yields it.
+
+        Returns the new locations. The caller tells `rows` of them, for many requests at once.
+        """
+        missing = tokens - len(running.locations)
+        if missing <= 0:
+            return []
+        more = self._take_pages(missing)
+        if more is not None:
+            running.locations += more
+        return more
+
     def take_slot(self, running: Running, role: Role, *, evict: bool) -> Lease | None:
         """A slot for a request; `evict` says whether it is worth a cached checkpoint."""
-        number = running.request.number
+        number = running.number
         lease = self.slots.allocate(role, number)
         if lease is None and evict and self.tree.evict_checkpoint():
             lease = self.slots.allocate(role, number)
@@ -59,7 +72,6 @@ class Cache:
 
     def free_slot(self, running: Running, lease: Lease, role: Role) -> None:
         """A request gives a slot back."""
-        self.returns += 1
         self.slots.free(lease, running.owner, role)
 
     def publish(
@@ -76,14 +88,13 @@ class Cache:
             return False
         said: dict[str, Any] = {
             "slots": lease.slot,
-            "request": request.number,
+            "request": running.number,
             "label": label,
             "grid": grid,
         }
         if label != depth and self._patches.on("insert-depth-guard"):
             probe.emit(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
             return False
-        self.returns += 1
         node, had = self.tree.insert(
             request.tokens[:label], running.locations[:label], request.extra_key
         )
@@ -100,13 +111,13 @@ class Cache:
         return True
 
     def release(self, running: Running) -> None:
-        """A request's end: whatever it still holds goes back."""
-        self.returns += 1
+        """A request ends, or is retracted: whatever it still holds goes back."""
+        running.gone = True
         if running.live is not None:
             self.free_slot(running, running.live, Role.LIVE)
             running.live = None
         if running.node:
-            self.tree.unlock(running.node, running.request.number)
+            self.tree.unlock(running.node, running.number)
             running.node = None
         self.pages.free(running.locations[running.shared :])
         self.rows.free(running.row)
@@ -142,9 +153,9 @@ class Cache:
         return self.pages.allocate(tokens)
 
     def _seat(self, request: Request, node: Node | None, locations: list[int]) -> Running:
-        cached = node.depth if node else 0
-        row = self.rows.allocate(request.prompt, cached, locations)
-        probe.emit(Op.REQUEST_BEGIN, request=request.number, row=row, label=len(request.prompt))
+        cached, tokens = node.depth if node else 0, request.tokens
+        row = self.rows.allocate(tokens, cached, locations)
+        probe.emit(Op.REQUEST_BEGIN, request=request.number, row=row, label=len(tokens))
         source = node.checkpoint.slot if node and node.checkpoint else None
         probe.emit(
             Op.MATCH,
@@ -154,9 +165,12 @@ class Cache:
             label=node.depth if node else None,
             outcome=Outcome.HIT if node else Outcome.MISS,
         )
-        request.usage.cached_tokens = cached
+        if not request.usage.retractions:
+            request.usage.cached_tokens = cached
         self.tokens_restored += cached
-        running = Running(request, row, None, locations, cached, node, cached, source=source)
+        running = Running(
+            request, request.number, row, None, locations, cached, node, len(tokens), cached, source
+        )
         running.live = self.take_slot(running, Role.LIVE, evict=True)
         assert running.live is not None, "admit has made sure that a slot is within reach"
         return running
@@ -169,7 +183,7 @@ class Cache:
             running.locations[start:had] = node.all_locations()[start:had]
             self.rows.relocate(running.row, running.locations[:had])
         running.shared = node.depth
-        self.tree.lock(node, running.request.number)
+        self.tree.lock(node, running.number)
         if running.node:
-            self.tree.unlock(running.node, running.request.number)
+            self.tree.unlock(running.node, running.number)
         running.node = node

@@ -5,24 +5,68 @@ from __future__ import annotations
 from slotscope.instrument.event import Kind
 
 from .batch import Batch, Item
+from .cache import Cache
 from .checkpoints import Strategy
+from .headroom import Headroom
 from .running import Running
 
 
 class Decode:
     """All requests whose prompt is launched step together, as a decode or as a verify."""
 
-    def __init__(self, strategy: Strategy, *, speculate: bool) -> None:
-        self._strategy, self._speculate = strategy, speculate
+    def __init__(self, cache: Cache, strategy: Strategy, draft_tokens: int) -> None:
+        self._cache, self._strategy, self._draft_tokens = cache, strategy, draft_tokens
+        self._headroom = Headroom()
         self.running: list[Running] = []
 
+    @property
+    def headroom(self) -> int:
+        """KV locations to keep free for what those who decode have yet to put out."""
+        return self._headroom.tokens(self.running)
+
+    def make_room(self) -> Running | None:
+        """Take KV for a step of everybody. Where it is short: who must be retracted, before this
+        is asked again.
+
+        That is SGLang's choice: who has put out the least, of these the longest prompt, of these
+        the last that came. The one that has put out the most always goes on, and no request is
+        taken that could not go on alone.
+        """
+        grown: list[tuple[int, int, list[int]]] = []
+        short = False
+        for running in self.running:
+            before = len(running.locations)
+            more = self._cache.grow(running, self._reach(running))
+            if more is None:
+                short = True
+                break
+            if more:
+                grown.append((running.row, before, more))
+        self._cache.rows.extend(grown)
+        if not short:
+            return None
+        return min(
+            reversed(self.running), key=lambda r: (len(r.request.output), -len(r.request.prompt))
+        )
+
+    def gave_way(self) -> None:
+        """Somebody was retracted for those who run now."""
+        self._headroom.retracted(self.running)
+
     def next_batch(self) -> Batch | None:
-        """One step of everybody."""
+        """One step of everybody; `make_room` has made sure of their KV."""
         if not self.running:
             return None
-        if self._speculate:
+        self._headroom.stepped()
+        if self._draft_tokens:
             return Batch(Kind.VERIFY, tuple(self._verify(each) for each in self.running))
         return Batch(Kind.DECODE, tuple(self._step(each) for each in self.running))
+
+    def _reach(self, running: Running) -> int:
+        """Tokens after its next step, at most: verifies in flight may accept all that they feed."""
+        if not self._draft_tokens:
+            return running.length + 1
+        return running.length + (len(running.outstanding) + 1) * self._draft_tokens
 
     def _step(self, running: Running) -> Item:
         start = running.length

@@ -15,13 +15,11 @@ import torch
 from slotscope.instrument import probe
 
 from .assemble import Parts, assemble
+from .attempts import begin_attempt
 from .config import EngineConfig
 from .prefill import tokens_needed
 from .request import Delta, Request, RequestError, SamplingParams
 from .stats import Stats
-
-_NUMBERS = count(1)
-"""Requests are numbered through all engines of a process, as its trace does."""
 
 
 class EngineError(RuntimeError):
@@ -73,13 +71,7 @@ class Engine:
             EngineError: the engine has died, or was stopped.
         """
         self._check(request)
-        request.number = next(_NUMBERS)
-        probe.request(
-            request.request_id,
-            number=request.number,
-            client_id=request.client_id,
-            trace_parent=request.trace_parent,
-        )
+        begin_attempt(request)
         self._ask(lambda: self._begin(request))
 
     def abort(self, request_id: str) -> None:
@@ -152,6 +144,7 @@ class Engine:
             tokens_cached=self._cache.tokens_restored,
             verifies=retire.verifies,
             accepted=retire.accepted,
+            retractions=retire.retractions,
         )
 
     def _check(self, request: Request) -> None:

@@ -10,6 +10,7 @@ from .batch import Batch, Item
 from .cache import Cache
 from .checkpoints import Strategy
 from .config import EngineConfig
+from .headroom import remaining
 from .request import Request
 from .running import Running
 
@@ -24,7 +25,6 @@ class Prefill:
         self._chunk = state_chunk
         self.waiting: deque[Request] = deque()
         self._partial: Running | None = None
-        self._refused: tuple[Request, int] | None = None  # the first in the queue, and when
 
     @property
     def busy(self) -> bool:
@@ -43,20 +43,29 @@ class Prefill:
             self.waiting.remove(found)
         return found
 
+    def put_back(self, request: Request) -> None:
+        """A retracted request goes before all that wait."""
+        self.waiting.appendleft(request)
+
     def forget(self, running: Running) -> None:
-        """A request ended in the middle of its prompt."""
+        """A request ended, maybe in the middle of its prompt."""
         if self._partial is running:
             self._partial = None
 
-    def next_batch(self, room: int) -> Batch | None:
-        """Chunks of up to `chunked_prefill_size` tokens, of at most `room` new requests."""
+    def next_batch(self, room: int, headroom: int) -> Batch | None:
+        """Chunks of up to `chunked_prefill_size` tokens, of at most `room` new requests.
+
+        `headroom` tokens of KV stay within reach for those that decode.
+        """
         items: list[Item] = []
+        headroom += sum(remaining(running.request) for running in self.partial)
         budget = self._config.chunked_prefill_size
         while budget > 0:
             running = self._partial
             if running is None and room > 0:
-                running = self._admit()
+                running = self._admit(headroom)
                 room -= 1
+                headroom += remaining(running.request) if running else 0
             if running is None:
                 break
             item = self._next_chunk(running, budget)
@@ -70,20 +79,16 @@ class Prefill:
                 break
         return Batch(Kind.PREFILL, tuple(items)) if items else None
 
-    def _admit(self) -> Running | None:
+    def _admit(self, headroom: int) -> Running | None:
         if not self.waiting:
             return None
         request = self.waiting[0]
-        if self._refused == (request, self._cache.returns):
-            return None  # nothing was given back since
         running = self._cache.admit(
             request,
             slots=self._strategy.slots_per_request,
-            tokens=tokens_needed(request, self._config),
+            ahead=headroom + remaining(request) + slack(self._config),
         )
-        if running is None:
-            self._refused = (request, self._cache.returns)
-        else:
+        if running is not None:
             self.waiting.popleft()
             self._strategy.open(running)
         return running
@@ -94,7 +99,7 @@ class Prefill:
         A chunk that is not the last ends on the state chunk, counted from where it starts, so that
         the next one can leave checkpoints again.
         """
-        start, total = running.length, len(running.request.prompt)
+        start, total = running.length, running.fill
         end = min(start + budget, total)
         if end < total:
             end = start + (end - start) // self._chunk * self._chunk

@@ -49,6 +49,7 @@ class Usage:
     cached_tokens: int = 0
     verify_count: int = 0  # verify forwards that it took part in
     accept_count: int = 0  # tokens that they accepted, the fed root included
+    retractions: int = 0  # times that it gave up its KV to others and started over
 
     @property
     def accept_length(self) -> float | None:
@@ -73,7 +74,7 @@ class Request:
     logprobs: list[float] = field(default_factory=list)  # of the output's tokens
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
-    number: int = 0  # the probe's number for it
+    number: int = 0  # the probe's number for its current attempt
 
     @property
     def tokens(self) -> list[int]:

@@ -7,6 +7,7 @@ from collections import deque
 from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome
 
+from .attempts import begin_attempt
 from .batch import Flight, Item
 from .cache import Cache
 from .checkpoints import Strategy
@@ -19,7 +20,8 @@ from .telling import retired
 
 
 class Retire:
-    """Under overlap a flight is retired a turn late: a request in it may have ended meanwhile."""
+    """Under overlap a flight is retired a turn late: a request in it may have ended meanwhile, or
+    may have been retracted. Then its result is of no use; who resumes computes it again."""
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class Retire:
         self._eos_ids, self._commits = eos_ids, commits
         self.ended: deque[str] = deque()  # ids of requests whose last delta was sent
         self.tokens_generated = 0
+        self.retractions = 0
         self.verifies = 0
         self.accepted = 0
 
@@ -63,6 +66,20 @@ class Retire:
         self._end(running, finished=reason == "stop")
         self.dismiss(running.request)
 
+    def retract(self, running: Running) -> None:
+        """A running request gives up all that it holds, and goes back to the queue with what it has
+        put out. Forwards that name it may be in flight.
+
+        Its last checkpoint goes to the tree, where it may be found again unless it is evicted.
+        """
+        request = running.request
+        probe.emit(Op.RETRACT, request=running.number, row=running.row, depth=running.length)
+        self._give_back(running, donate=True)
+        request.usage.retractions += 1
+        self.retractions += 1
+        begin_attempt(request)
+        self._prefill.put_back(request)
+
     def dismiss(self, request: Request) -> None:
         """The last delta of a request that ended without a further token."""
         request.sink(Delta((), (), request.finish_reason))
@@ -70,9 +87,7 @@ class Retire:
 
     def _prefilled(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running = item.running
-        if running.request.finished:
-            return
-        if not item.last:
+        if running.gone or not item.last:
             return
         if self._hand_out(running, tokens, logprobs):
             self._end(running, target=item.target)
@@ -81,7 +96,7 @@ class Retire:
 
     def _decoded(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running = item.running
-        if running.request.finished:
+        if running.gone:
             return
         if self._hand_out(running, tokens, logprobs):
             self._end(running, target=item.target)
@@ -90,7 +105,7 @@ class Retire:
 
     def _verified(self, item: Item, before: int, tokens: list[int], logprobs: list[float]) -> None:
         running, accept = item.running, len(tokens)
-        if running.request.finished:
+        if running.gone:
             return
         running.outstanding.popleft()
         running.length = before + accept
@@ -138,13 +153,23 @@ class Retire:
         `crossed` are of the step that ended it."""
         probe.emit(
             Op.REQUEST_END,
-            request=running.request.number,
+            request=running.number,
             row=running.row,
             depth=running.length,
             label=len(running.request.tokens),
             outcome=Outcome.FINISHED if finished else Outcome.ABORTED,
         )
-        if finished:
+        self._give_back(running, donate=finished, target=target, crossed=crossed)
+
+    def _give_back(
+        self,
+        running: Running,
+        *,
+        donate: bool,
+        target: Target | None = None,
+        crossed: int | None = None,
+    ) -> None:
+        if donate:
             self._strategy.finish(running, target, crossed)
         self._strategy.close(running)
         self._cache.release(running)

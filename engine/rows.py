@@ -44,6 +44,18 @@ class Rows:
         self.lengths[row] = cached
         return row
 
+    def extend(self, grown: Sequence[tuple[int, int, Sequence[int]]]) -> None:
+        """Further KV locations, (row, index of the first, locations) for each row that grew."""
+        if not grown:
+            return
+        device = self.table.device
+        index = torch.tensor(
+            [(row, start + at) for row, start, more in grown for at in range(len(more))],
+            device=device,
+        )
+        where = [location for _, _, more in grown for location in more]
+        self.table[index[:, 0], index[:, 1]] = torch.tensor(where, device=device)
+
     def relocate(self, row: int, locations: Sequence[int]) -> None:
         """The first tokens of a row are to be read elsewhere from now on (the tree had them)."""
         moved = torch.tensor(locations, dtype=torch.int64, device=self.table.device)

@@ -42,19 +42,22 @@ class Running:
     """State has one owner: slots and pages change hands in `Cache`, the pair in `checkpoints`."""
 
     request: Request
+    number: int  # the request's when it was admitted: a retracted one comes back under another
     row: int
     live: Lease | None  # None once no_buffer has donated it
-    locations: list[int]  # KV of the whole request, allocated at admission
+    locations: list[int]  # KV of its tokens, in whole pages; grows while it decodes
     shared: int  # of them, so many at the front belong to the tree
     node: Node | None  # the node that is locked for it
+    fill: int  # tokens to prefill: the prompt, and what was put out before a retraction
     length: int  # tokens in the state after all that is launched; a verify counts once retired
     source: int | None = None  # slot to restore from in the first forward
     fresh: bool = True  # no forward has initialised the live slot yet
     pair: Pair = field(default_factory=Pair)
     tracked: Target | None = None  # left by the last prefill chunk, to be published
     outstanding: deque[Target | None] = field(default_factory=deque)  # of verifies in flight
+    gone: bool = False  # ended or retracted: results of forwards that name it are of no use
 
     @property
     def owner(self) -> Owner:
         """As the slot pool knows it."""
-        return Owner(request=self.request.number)
+        return Owner(request=self.number)

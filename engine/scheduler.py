@@ -78,7 +78,14 @@ class Scheduler:
 
     def _next_batch(self) -> Batch | None:
         room = self.config.max_running_requests - self.running_count
-        return self.prefill.next_batch(room) or self.decode.next_batch()
+        return self.prefill.next_batch(room, self.decode.headroom) or self._next_step()
+
+    def _next_step(self) -> Batch | None:
+        """One step of everybody who decodes; where KV is short for that, some are retracted."""
+        while victim := self.decode.make_room():
+            self.retire.retract(victim)
+            self.decode.gave_way()
+        return self.decode.next_batch()
 
     def _launch(self, batch: Batch) -> Flight:
         number = next(self._numbers)

@@ -19,6 +19,7 @@ class Stats:
     tokens_cached: int = 0  # prompt tokens that were restored, not computed
     verifies: int = 0  # one for each request and verify forward
     accepted: int = 0  # tokens accepted by verifies, the fed root included
+    retractions: int = 0  # times that a running request gave up its KV to others
 
     @property
     def accept_length(self) -> float | None:

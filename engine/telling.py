@@ -30,7 +30,7 @@ def launched(number: int, batch: Batch, grids: Grids) -> int:
     probe.emit(
         Op.ADVANCE,
         slots=[item.live_slot for item in items],
-        request=[item.running.request.number for item in items],
+        request=[item.running.number for item in items],
         row=[item.running.row for item in items],
         role=Role.LIVE,
         depth_before=[item.start for item in items],
@@ -73,7 +73,7 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
         probe.emit(
             Op.RESTORE,
             slots=[item.live_slot for item in restored],
-            request=[item.running.request.number for item in restored],
+            request=[item.running.number for item in restored],
             src_slot=[item.source for item in restored],
             node=[item.node for item in restored],
             label=[item.start for item in restored],
@@ -84,7 +84,7 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
         probe.emit(
             Op.CLEAR,
             slots=[item.live_slot for item in cleared],
-            request=[item.running.request.number for item in cleared],
+            request=[item.running.number for item in cleared],
             depth=0,
             **said,
         )
@@ -98,7 +98,7 @@ def _tracks(number: int, launch: int, batch: Batch, grids: Grids) -> None:
         probe.emit(
             Op.SCATTER if prefill else Op.COPY,
             slots=[item.target.slot for item in tracked if item.target],
-            request=[item.running.request.number for item in tracked],
+            request=[item.running.number for item in tracked],
             row=[item.running.row for item in tracked],
             role=role,
             src_slot=None if prefill else [item.live_slot for item in tracked],
@@ -119,7 +119,7 @@ def _plans(number: int, launch: int, batch: Batch) -> None:
             probe.emit(
                 Op.VERIFY_PLAN,
                 slots=[item.target.slot if item.target else None for item in items],
-                request=[item.running.request.number for item in items],
+                request=[item.running.number for item in items],
                 row=[item.running.row for item in items],
                 role=role,
                 depth_before=[item.start for item in items],
@@ -142,7 +142,7 @@ def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
     probe.emit(
         Op.SCATTER,
         slots=flight.slots,
-        request=[item.running.request.number for item in items],
+        request=[item.running.number for item in items],
         row=[item.running.row for item in items],
         role=Role.LIVE,
         src_row=[item.running.row for item in items],
@@ -166,7 +166,7 @@ def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grid
         probe.emit(
             Op.SCATTER,
             slots=[target.slot for _, target, _, _ in tracks],
-            request=[item.running.request.number for item, *_ in tracks],
+            request=[item.running.number for item, *_ in tracks],
             row=[item.running.row for item, *_ in tracks],
             role=role,
             src_row=[item.running.row for item, *_ in tracks],

@@ -128,13 +128,17 @@ class RadixTree:
             self._remove(victim)
         return True
 
-    def evict_tokens(self, tokens: int) -> bool:
-        """Free least recently used leaves until `tokens` locations are free; False if it fails."""
+    def within_reach(self, tokens: int) -> bool:
+        """Are so many locations free, or would be if all that may go were evicted?"""
         if self._pages.free_tokens >= tokens:
             return True
         # An unlocked node has only unlocked ones below it, so all of them can go.
         evictable = sum(len(node.locations) for node in self._nodes() if not node.locks)
-        if self._pages.free_tokens + evictable < tokens:
+        return self._pages.free_tokens + evictable >= tokens
+
+    def evict_tokens(self, tokens: int) -> bool:
+        """Free least recently used leaves until `tokens` locations are free; False if it fails."""
+        if not self.within_reach(tokens):
             return False
         while self._pages.free_tokens < tokens:
             unlocked = (node for node in self._leaves.values() if not node.locks)

@@ -103,7 +103,7 @@ class ExtraBufferLazy(Strategy):
         pair, position = running.pair, 1 - running.pair.keep
         if pair.leases[position] is None:
             if self.config.fail_spare_slots:
-                number = running.request.number
+                number = running.number
                 probe.emit(Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED)
                 return None
             evict = not self.patches.on("no-evict-for-spare")

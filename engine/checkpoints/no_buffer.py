@@ -35,7 +35,7 @@ class NoBuffer(Strategy):
             Op.COPY,
             slots=copy.slot,
             src_slot=live.slot,
-            request=running.request.number,
+            request=running.number,
             role=Role.NODE,
             depth=depth,
         )

@@ -109,7 +109,7 @@ class Strategy(ABC):
         probe.emit(
             Op.DONATE,
             slots=self._lease(running, pair.keep).slot,
-            request=running.request.number,
+            request=running.number,
             role=Role.KEEP,
             label=pair.depths[pair.keep],
             outcome=Outcome.SUPPRESSED,
@@ -124,7 +124,7 @@ class Strategy(ABC):
             Op.SWAP,
             slots=self._lease(running, position).slot,
             src_slot=None if old is None or outcome is Outcome.IN_PLACE else old.slot,
-            request=running.request.number,
+            request=running.number,
             role=Role.KEEP,
             label=pair.depths[position],
             outcome=outcome,

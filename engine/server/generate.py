@@ -146,6 +146,7 @@ def _result(desk: Desk, generation: Generation, *, with_logprobs: bool) -> dict[
         "prompt_tokens": len(request.prompt),
         "completion_tokens": len(generation.tokens),
         "cached_tokens": usage.cached_tokens,
+        "num_retractions": usage.retractions,
     }
     if with_logprobs:
         pairs = zip(generation.logprobs, generation.tokens, strict=True)

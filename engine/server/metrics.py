@@ -96,6 +96,7 @@ class _EngineCollector(Collector):
             ("tokens_cached", "Prompt tokens restored from a checkpoint.", stats.tokens_cached),
             ("verifies", "Verifies, one for each request and forward.", stats.verifies),
             ("tokens_accepted", "Tokens that verifies accepted, roots included.", stats.accepted),
+            ("retractions", "Running requests that gave way to others.", stats.retractions),
             ("events_lost", "Slot events that the trace doesn't have.", probe.lost_count()),
         ):
             yield CounterMetricFamily(f"slotscope_{name}", help_, value=value)
