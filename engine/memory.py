@@ -22,6 +22,7 @@ class Shape:
     state_heads: int
     key_dim: int
     value_dim: int
+    has_values: bool = True  # False: a token's values are part of its keys, as in latent attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Memory:
     """All of it. Location 0, slot 0 and scratch row 0 take the writes of padding."""
 
     keys: Tensor  # [attention layers, tokens, kv heads, head dim]
-    values: Tensor  # same
+    values: Tensor  # same; of head dim 0 where values are part of the keys
     conv: Tensor  # [recurrent layers, slots, conv channels, conv window]
     ssm: Tensor  # [recurrent layers, slots, state heads, key dim, value dim]
     conv_steps: Tensor  # [recurrent layers, scratch rows, draft tokens, conv channels, conv window]
@@ -56,7 +57,7 @@ class Memory:
         make = partial(torch.zeros, dtype=dtype, device=device)
         return Memory(
             keys=make(kv),
-            values=make(kv),
+            values=make(kv if shape.has_values else (*kv[:-1], 0)),
             conv=make((layers, slots, *conv)),
             ssm=make((layers, slots, *ssm)),
             conv_steps=make((layers, *steps, *conv)),

@@ -38,6 +38,37 @@ class SoftmaxRouter:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupedRouter:
+    """A sigmoid for each expert; the `top_k` best of each token among its best groups.
+
+    A group is as good as its two best experts. `bias` has a say in who is asked, and none in what
+    the answers weigh (DeepSeek-V3, arXiv 2412.19437, section 2.1.2).
+    """
+
+    project: Tensor  # [experts, hidden], wide dtype
+    bias: Tensor  # [experts], wide dtype
+    groups: int
+    top_groups: int
+    top_k: int
+    normalize: bool  # the chosen experts' weights sum to `scale`
+    scale: float
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Router`."""
+        score = torch.sigmoid(linear(x.to(self.project.dtype), self.project))
+        preferred = (score + self.bias).unflatten(-1, (self.groups, -1))
+        if self.top_groups < self.groups:
+            best = preferred.topk(2, -1).values.sum(-1).topk(self.top_groups, -1).indices
+            out = torch.ones_like(preferred[..., 0], dtype=torch.bool).scatter_(-1, best, False)
+            preferred = preferred.masked_fill(out[..., None], float("-inf"))
+        expert = preferred.flatten(-2).topk(self.top_k, -1).indices
+        weight = score.gather(-1, expert)
+        if self.normalize:
+            weight = weight / weight.sum(-1, keepdim=True)
+        return (weight * self.scale).to(x.dtype), expert
+
+
+@dataclass(frozen=True, slots=True)
 class Experts:
     """Gated blocks, of which each token asks a few."""
 

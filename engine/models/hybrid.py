@@ -60,7 +60,7 @@ class Head:
     norm: Norm
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Hybrid:
     """Implements `Model`, for every family: a family's module builds it from its folder."""
 

@@ -106,7 +106,7 @@ def test_shape_names_what_memory_is_needed(folder: Path) -> None:
 
 def test_an_unknown_model_type_is_refused_with_the_known_ones(folder: Path) -> None:
     edit(folder / "config.json", model_type="mystery")
-    with pytest.raises(UnknownModelError, match="'mystery'.*It knows: qwen3_next"):
+    with pytest.raises(UnknownModelError, match="'mystery'.*It knows: .*qwen3_next"):
         read(folder)
 
 

@@ -1,4 +1,4 @@
-"""Qwen3-Next against transformers, on the same random weights in float32."""
+"""Each family against transformers, on the same random weights in float32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformers import Qwen3NextForCausalLM
+from transformers import AutoModelForCausalLM
 
 from slotscope.engine.models.driver import Driver
 from slotscope.engine.models.load import load
@@ -21,9 +21,9 @@ CPU = torch.device("cpu")
 close = partial(torch.testing.assert_close, rtol=0, atol=1e-4)
 TOKENS = random.Random(1).choices(range(SMALL["vocab_size"]), k=150)
 CONFIGS: dict[str, dict[str, Any]] = {
-    "every second layer attends": {"full_attention_interval": 2},
-    "every fourth layer attends": {"full_attention_interval": 4},
-    "dense layers, tied, biased": {
+    "qwen3_next, every second layer attends": {"full_attention_interval": 2},
+    "qwen3_next, every fourth layer attends": {"full_attention_interval": 4},
+    "qwen3_next, dense layers, tied, biased": {
         "full_attention_interval": 2,
         "mlp_only_layers": [0],
         "decoder_sparse_step": 3,
@@ -33,6 +33,30 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 4,
         "linear_num_value_heads": 2,
     },
+    "kimi_linear, groups of experts": {},
+    "kimi_linear, one group, mixtures alone": {
+        "num_expert_group": 1,
+        "topk_group": 1,
+        "num_experts_per_token": 3,
+        "num_shared_experts": 1,
+        "moe_renormalize": False,
+        "first_k_dense_replace": 0,
+        "linear_attn_config": {
+            "kda_layers": [1, 2, 3],
+            "full_attn_layers": [4],
+            "num_heads": 2,
+            "head_dim": 32,
+            "short_conv_kernel_size": 3,
+        },
+    },
+    "kimi_linear, as transformers spells it": {
+        "linear_attn_config": {},
+        "layer_types": ["full_attention", "linear_attention"] * 2,
+        "mlp_layer_types": ["sparse", "dense"] * 2,
+        "linear_num_heads": 2,
+        "linear_head_dim": 24,
+        "linear_conv_kernel_dim": 4,
+    },
 }
 
 
@@ -41,7 +65,7 @@ class Pair:
 
     def __init__(self, folder: Path) -> None:
         self.ours = load(folder, torch.float32, CPU)
-        theirs = Qwen3NextForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
         with torch.inference_mode():
             result = theirs(torch.tensor([TOKENS]), use_cache=True)
         self.logits: Tensor = result.logits[0]
@@ -50,9 +74,11 @@ class Pair:
         self.conv = torch.stack([result.cache.get_conv_state(n)[0] for n in layers])
 
 
-@pytest.fixture(scope="module", params=[*CONFIGS.values()], ids=[*CONFIGS])
+@pytest.fixture(scope="module", params=[*CONFIGS.items()], ids=[*CONFIGS])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return Pair(make_checkpoint(tmp_path_factory.mktemp("model"), **request.param))
+    name, config = request.param
+    family = name.split(",")[0]
+    return Pair(make_checkpoint(tmp_path_factory.mktemp("model"), family=family, **config))
 
 
 def cut(tokens: list[int], size: int) -> Iterator[list[int]]:
