@@ -56,8 +56,15 @@ def assemble(config: EngineConfig) -> Parts:
     model = load(model_folder(config.model_path), dtype=dtype, device=device)
     # A request's KV comes in whole pages, and its row must name all of it.
     width = -(-(config.context_length + slack(config)) // config.page_size) * config.page_size
-    rows = Rows(config.max_running_requests, width, device)
-    memory = _memory(config, model, device, dtype)
+    try:
+        rows = Rows(config.max_running_requests, width, device)
+        memory = _memory(config, model, device, dtype)
+    except RuntimeError as error:  # torch has no class of its own for a CPU's memory
+        raise ConfigError(
+            f"the memory that was asked for can't be had: {str(error).splitlines()[0]} Lower "
+            "--max-total-tokens, --max-mamba-cache-size, --context-length or "
+            "--max-running-requests."
+        ) from error
     states = States(memory, model.state_chunk)
     grids = Grids.derive(model.state_chunk, config.page_size, config.mamba_track_interval, patches)
     cache = Cache(

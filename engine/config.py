@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 STRATEGIES = ("no_buffer", "extra_buffer", "extra_buffer_lazy")
 SPECULATION = ("NGRAM", "NEXTN")
 DTYPES = ("float32", "float64", "bfloat16")
+SIZE_MAX = 2**31 - 1
+"""Depths and slots travel as 32-bit integers, in the trace and on the device."""
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
 
 
 class ConfigError(ValueError):
@@ -79,6 +83,8 @@ class EngineConfig:
         return self.speculative_num_steps + 1 if self.speculative_algorithm else 0
 
     def _check_choices(self) -> None:
+        if not _DEVICE.fullmatch(self.device):
+            raise ConfigError(f"--device is {self.device!r}, but must be cpu, cuda or cuda:N.")
         for name, choices in (
             ("dtype", DTYPES),
             ("mamba_radix_cache_strategy", STRATEGIES),
@@ -99,8 +105,8 @@ class EngineConfig:
             "mamba_track_interval",
             "speculative_num_steps",
         ):
-            if (value := getattr(self, name)) < 1:
-                raise ConfigError(f"{_flag(name)} is {value}, but must be at least 1.")
+            if not 1 <= (value := getattr(self, name)) <= SIZE_MAX:
+                raise ConfigError(f"{_flag(name)} is {value}, but must be 1 to {SIZE_MAX}.")
 
     def _check_combinations(self) -> None:
         if self.mamba_radix_cache_strategy == "no_buffer":

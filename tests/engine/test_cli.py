@@ -80,6 +80,7 @@ def test_it_serves_and_traces_until_it_is_told_to_end(model: Path, tmp_path: Pat
 def test_what_cannot_be_served_is_told_in_one_line(model: Path, tmp_path: Path) -> None:
     path = ("--model-path", str(model))
     (tmp_path / "file").write_text("")
+    huge = ("--context-length", "2147483647", "--max-running-requests", "2147483647", "--port", "0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         cases = {
@@ -87,6 +88,9 @@ def test_what_cannot_be_served_is_told_in_one_line(model: Path, tmp_path: Path) 
             ("--model-path", str(tmp_path)): "config.json",
             (*path, "--without-patch", "no-such"): "no patch is called no-such. The patches are:",
             (*path, "--mamba-radix-cache-strategy", "best"): "must be one of: no_buffer",
+            (*path, "--device", "foo"): "--device is 'foo', but must be cpu",
+            (*path, "--mamba-track-interval", "9" * 20): "must be 1 to 2147483647",
+            (*path, *huge): "Lower --max-total-tokens",
             (*path, "--port", port): f"can't listen on 127.0.0.1 port {port}",
             (*path, "--port", "70000"): "--port is 70000",
             (*path, "--port", "0", "--trace", str(tmp_path / "file")): str(tmp_path / "file"),
