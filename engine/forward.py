@@ -22,7 +22,9 @@ class Track:
 class Forward:
     """One batch for the model. B rows, T = sum(lengths) new tokens, rows back to back.
 
-    Decode and verify have equal lengths; their last rows may be padding (slot 0, location 0).
+    Decode and verify have equal lengths, S; their last rows may be padding (slot 0, location 0).
+    A verify without `parents` feeds a chain. In a tree a parent stands before its children, and
+    `positions` count depth; KV lies where the number of the token says.
     """
 
     kind: Kind
@@ -34,4 +36,5 @@ class Forward:
     table: Tensor  # [B, L] int64, location of each token of each row, the new ones included
     slots: Tensor  # [B] int64, live slot of each row; 0 = pad row
     scratch: Tensor | None = None  # [B] int64, verify: scratch row that takes the per-step states
+    parents: Tensor | None = None  # [B, S] int64, tree: token that each follows; -1 = the state
     tracks: tuple[Track, ...] = ()  # prefill only

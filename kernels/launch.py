@@ -42,9 +42,13 @@ def verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None,
     gate: tuple[int, ...],
 ) -> Tensor:
-    """A chain of draft tokens for each row; `gate` as in `step`."""
+    """A chain or tree of draft tokens for each row; `gate` as in `step`.
+
+    Triton compiles chains, where `parents` is None, without a trace of trees.
+    """
     q, _, v, _, _ = inputs
     o = torch.empty_like(v, memory_format=torch.contiguous_format)
     _check(inputs, state, slots, gate)
@@ -52,12 +56,16 @@ def verify(
     check_memory("steps", steps, 3)
     tokens = v.shape[1]
     check_like("steps", steps[:, :tokens], (len(steps), tokens, *state.shape[1:]), state)
+    if parents is not None:
+        check_like("parents", parents, (len(slots), tokens), state)
+        parents = parents.contiguous()
     if o.numel():
         sizes = _constants(q, v, state)
         grid = (triton.cdiv(sizes["V"], sizes["BV"]), sizes["HV"], len(slots))
         packed = (x.contiguous() for x in inputs)
         strides = (state.stride(0), *steps.stride()[:2])
-        kernel[grid](*packed, state, slots, steps, rows, o, tokens, *strides, **sizes)
+        memory = (state, slots, steps, rows, parents)
+        kernel[grid](*packed, *memory, o, tokens, *strides, **sizes)
     return o
 
 

@@ -1,4 +1,4 @@
-"""What the references of all recurrences share: one token or a chain for many rows of a batch.
+"""What the references of all recurrences share: one token, a chain or a tree, for many rows.
 
 A recurrence is its `advance`: it moves states [N, HV, K, V] by one token in place, fed with q and k
 [N, HK, K], v [N, HV, V], and whatever gates it has, and returns what is read, [N, HV, V].
@@ -33,20 +33,46 @@ def step(advance: Advance, inputs: Inputs, state: Tensor, slots: Tensor) -> Tens
 
 
 def verify(
-    advance: Advance, inputs: Inputs, state: Tensor, slots: Tensor, steps: Tensor, rows: Tensor
+    advance: Advance,
+    inputs: Inputs,
+    state: Tensor,
+    slots: Tensor,
+    steps: Tensor,
+    rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
-    """A chain of draft tokens for each row [N, D, ...]; see any recurrence's `verify`."""
+    """A chain or tree of draft tokens for each row [N, D, ...]; see any recurrence's `verify`."""
     q, k, v, g, beta = inputs
     o = torch.zeros_like(v, memory_format=torch.contiguous_format)
     live = slots.nonzero().flatten()
     if len(live) < len(slots):
-        o[live] = verify(advance, _rows(inputs, live), state, slots[live], steps, rows[live])
+        tree = None if parents is None else parents[live]
+        fed = _rows(inputs, live)
+        o[live] = verify(advance, fed, state, slots[live], steps, rows[live], tree)
         return o
-    current = state.index_select(0, slots).to(accumulator(state))
+    initial = state.index_select(0, slots)
+    current = initial.to(accumulator(state))
     for d in range(v.shape[1]):
+        if parents is not None:
+            current = followed(initial, steps, rows, parents[:, d]).to(current.dtype)
         o[:, d] = advance(q[:, d], k[:, d], v[:, d], g[:, d], beta[:, d], current)
         steps[rows, d] = current.to(steps.dtype)
     return o
+
+
+def followed(initial: Tensor, steps: Tensor, rows: Tensor, parents: Tensor) -> Tensor:
+    """The state that each row's next token of a tree starts from.
+
+    Args:
+        initial: [N, ...] states of the rows.
+        steps: [scratch rows, D, ...] states after each token.
+        rows: [N] int64 scratch rows.
+        parents: [N] int64 token that is followed; -1 = the row's state.
+    Returns:
+        [N, ...] in initial's dtype, a copy.
+    """
+    root = (parents < 0).view(-1, *(1,) * (initial.ndim - 1))
+    return torch.where(root, initial, steps[rows, parents.clamp(min=0)].to(initial.dtype))
 
 
 def per_value_head(x: Tensor, heads: int) -> Tensor:

@@ -61,6 +61,13 @@ def shuffled(rows: int, among: int, device: torch.device | None = None) -> Tenso
     return numbers.to(device)
 
 
+def random_trees(rows: int, tokens: int, device: torch.device | None = None) -> Tensor:
+    """[rows, tokens] int64 parents: token 0 follows the state (-1), the rest any before them."""
+    drawn = (torch.rand(rows, tokens) * torch.arange(tokens)).long()
+    drawn[:, 0] = -1
+    return drawn.to(device)
+
+
 class Inputs(NamedTuple):
     """What a recurrence is fed, [..., heads, size] or [..., heads]; Mamba2's c, b, x, g, dt too."""
 

@@ -8,7 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from slotscope.kernels.testing import Inputs, assert_close, assert_untouched, memory, shuffled
+from slotscope.kernels.recurrence import followed
+from slotscope.kernels.testing import (
+    Inputs,
+    assert_close,
+    assert_untouched,
+    memory,
+    random_trees,
+    shuffled,
+)
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
 Operator = Callable[..., Any]
@@ -80,6 +88,39 @@ def check_verify_by_steps(verify: Operator, step: Operator, make: Make) -> None:
     for d in range(D):
         assert_close(o[:, d], step(*inputs.at(slice(None), d), state, slots))
         assert_close(steps[scratch[:-1], d], state[slots[:-1]])
+
+
+def check_tree(
+    verify: Operator,
+    step: Operator,
+    make: Make,
+    sizes: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    """Each token of a tree is a step from what its parent stored.
+
+    Token by token, since in bfloat16 one other rounding would travel down the tree.
+    """
+    rows, D, HK, HV, K, V = sizes
+    kind: dict[str, Any] = {"dtype": dtype, "device": device}
+    inputs = make((rows, D), HK, HV, K, V, **kind)
+    state = memory(rows + 3, HV, K, V, pads=0, **kind)
+    steps = memory(rows + 2, D + 1, HV, K, V, pads=slice(None), **kind)
+    slots, scratch = shuffled(rows, len(state), device), shuffled(rows, len(steps), device)
+    parents, before = random_trees(rows, D, device), state.clone()
+
+    o = verify(*inputs, state, slots, steps, scratch, parents)
+
+    places, seats = scratch[:-1], torch.arange(1, rows, device=device)
+    for d in range(D):
+        after = state[:rows].clone()
+        after[1:] = followed(state[slots[:-1]], steps, places, parents[:-1, d])
+        assert_close(o[:-1, d], step(*inputs.at(slice(-1), d), after, seats))
+        assert_close(steps[places, d], after[1:])
+    assert not o[-1].any()
+    assert_untouched(before, state, slots[:0])
+    assert_untouched(torch.full_like(steps, torch.nan), steps, places)
 
 
 def check_formula(step: Operator, make: Make, token: Token, dtype: torch.dtype) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from slotscope.engine.forward import Forward
 from slotscope.engine.memory import Memory
 from slotscope.instrument.event import Kind
 from slotscope.kernels.conv import conv_prefill, conv_update, conv_verify
@@ -28,7 +29,7 @@ class Operators:
 
     chunk: Callable[..., tuple[Tensor, Tensor]]  # (*fed, initial, chunk)
     step: Callable[..., Tensor]  # (*fed, state, slots)
-    verify: Callable[..., Tensor]  # (*fed, state, slots, steps, rows)
+    verify: Callable[..., Tensor]  # (*fed, state, slots, steps, rows, parents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Recurrence:
             return self._prefill(x, feed, plan, memory)
         if plan.batch.scratch is None:
             return self._decode(x, feed, plan.batch.slots, memory)
-        return self._verify(x, feed, plan.batch.slots, plan.batch.scratch, memory)
+        return self._verify(x, feed, plan.batch, plan.batch.scratch, memory)
 
     def _prefill(self, x: Tensor, feed: Feed, plan: Plan, memory: Memory) -> Tensor:
         """Row by row through the chunked form; what they are fed is worked out at once."""
@@ -83,13 +84,14 @@ class Recurrence:
         return self.operators.step(*feed(y), ssm, slots)
 
     def _verify(
-        self, x: Tensor, feed: Feed, slots: Tensor, scratch: Tensor, memory: Memory
+        self, x: Tensor, feed: Feed, batch: Forward, scratch: Tensor, memory: Memory
     ) -> Tensor:
-        """A few tokens a row that may yet be refused."""
+        """A few tokens a row, a chain or a tree, that may yet be refused."""
+        slots, parents = batch.slots, batch.parents
         lead = (slots.shape[0], -1)
         windows, steps = memory.conv_steps[self.layer], memory.ssm_steps[self.layer]
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
         x = x.unflatten(0, lead)
-        y = conv_verify(x, conv, self.taps, self.bias, slots, windows, scratch)
+        y = conv_verify(x, conv, self.taps, self.bias, slots, windows, scratch, parents)
         fed: Any = (each.unflatten(0, lead) for each in feed(y.flatten(0, 1)))
-        return self.operators.verify(*fed, ssm, slots, steps, scratch).flatten(0, 1)
+        return self.operators.verify(*fed, ssm, slots, steps, scratch, parents).flatten(0, 1)

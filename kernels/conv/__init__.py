@@ -1,4 +1,4 @@
-"""Depthwise causal convolution and SiLU: one token, a chain of draft tokens, a whole chunk.
+"""Depthwise causal convolution and SiLU: one token, a chain or tree of draft tokens, a chunk.
 
 Sizes: N rows, D draft tokens, T tokens, C channels, W taps. The state is a window of the last W-1
 inputs, oldest first. README.md has the maths.
@@ -43,8 +43,9 @@ def conv_verify(
     slots: Tensor,
     windows: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
-    """Run each row's chain of draft tokens from its window, and keep the window after every token.
+    """Run each row's draft tokens from its window, and keep the window after every token.
 
     Args:
         x: [N, D, C].
@@ -54,14 +55,16 @@ def conv_verify(
         slots: [N] int64; 0 is a pad row, whose scratch row isn't touched. May repeat.
         windows: [scratch rows, >= D, C, W-1]; `windows[rows[i], d]` = window after token d.
         rows: [N] int64 scratch row of each row, each once among the rows that are no padding.
+        parents: [N, D] int64, for trees: the token that each follows, which stands before it;
+            -1 = the row's window. None: a chain, each token follows the one before it.
     Returns:
         [N, D, C] in x's dtype, zero for pad rows.
     """
     if state.is_cuda:
         from . import verify
 
-        return verify.conv_verify(x, state, weight, bias, slots, windows, rows)
-    return reference.conv_verify(x, state, weight, bias, slots, windows, rows)
+        return verify.conv_verify(x, state, weight, bias, slots, windows, rows, parents)
+    return reference.conv_verify(x, state, weight, bias, slots, windows, rows, parents)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,17 +38,40 @@ def conv_verify(
     slots: Tensor,
     windows: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
     """See `slotscope.kernels.conv.conv_verify`."""
     live = slots.nonzero().flatten()
     if len(live) < len(slots):
         y = torch.zeros_like(x, memory_format=torch.contiguous_format)
-        y[live] = conv_verify(x[live], state, weight, bias, slots[live], windows, rows[live])
+        tree = None if parents is None else parents[live]
+        y[live] = conv_verify(x[live], state, weight, bias, slots[live], windows, rows[live], tree)
         return y
     tokens, width = x.shape[1], state.shape[2]
     inputs = torch.cat((state.index_select(0, slots).mT, x), 1)  # [N, W-1+D, C]
-    windows[rows, :tokens] = inputs.unfold(1, width, 1)[:, 1:]
-    return filtered(inputs, weight, bias)
+    if parents is None:
+        windows[rows, :tokens] = inputs.unfold(1, width, 1)[:, 1:]
+        return filtered(inputs, weight, bias)
+    path = width + ancestors(parents, width + 1)  # [N, D, W] places in `inputs`
+    taken = inputs[torch.arange(len(x), device=x.device)[:, None, None], path]  # [N, D, W, C]
+    windows[rows, :tokens] = taken[:, :, 1:].mT
+    return filtered(taken.flatten(0, 1), weight, bias).view_as(x)
+
+
+def ancestors(parents: Tensor, count: int) -> Tensor:
+    """The last `count` inputs of each token of a tree, itself included, oldest first.
+
+    Args:
+        parents: [N, D] int64; -1 = what came before the tree.
+    Returns:
+        [N, D, count] int64: a token's number, or -1, -2, ... for the inputs before the tree.
+    """
+    at = torch.arange(parents.shape[1], device=parents.device).expand_as(parents)
+    path = [at]
+    for _ in range(count - 1):
+        at = torch.where(at >= 0, parents.gather(1, at.clamp(min=0)), at - 1)
+        path.append(at)
+    return torch.stack(path[::-1], -1)
 
 
 def conv_prefill(x: Tensor, initial: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""A chain of draft tokens through the causal convolution: a program per row, token, channels."""
+"""Draft tokens, a chain or a tree, through the convolution: a program per row, token, channels."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def conv_verify_kernel(
     slots,
     windows,
     rows,
+    parents,
     y,
     D,
     stride_slot,
@@ -50,16 +51,25 @@ def conv_verify_kernel(
         tl.store(p_y, tl.zeros([BC], y.dtype.element_ty), mask=m_c)
         return
     p_row = windows + tl.load(rows + i_n).to(tl.int64) * stride_row + i_d * stride_step
-    o_t = tl.full([BC], i_d, tl.int32)
+    p_window = state + slot * stride_slot
     b_y = tl.zeros([BC], SUM)
     if bias is not None:
         b_y += tl.load(bias + o_c, mask=m_c, other=0).to(SUM)
-    for tap in tl.static_range(W):
-        b_x = joined(state + slot * stride_slot, x + i_n * D * C, o_t + tap, o_c, m_c, C, W, SUM)
+    # From the token up through those it follows; -1, -2, ... are the window's last, last but one.
+    at = i_d.to(tl.int64)
+    for back in tl.static_range(W):
+        tap: tl.constexpr = W - 1 - back
+        o_t = at + tl.full([BC], W - 1, tl.int64)
+        b_x = joined(p_window, x + i_n * D * C, o_t, o_c, m_c, C, W, SUM)
         b_y += b_x * tl.load(weight + o_c * W + tap, mask=m_c, other=0).to(SUM)
         if tap > 0:
             p_w = p_row + o_c * (W - 1) + tap - 1
             tl.store(p_w, b_x.to(windows.dtype.element_ty), mask=m_c)
+        if parents is None:
+            at -= 1
+        else:
+            parent = tl.load(parents + i_n * D + at, mask=at >= 0, other=0).to(tl.int64)
+            at = tl.where(at >= 0, parent, at - 1)
     tl.store(p_y, silu(b_y).to(y.dtype.element_ty), mask=m_c)
 
 
@@ -71,6 +81,7 @@ def conv_verify(
     slots: Tensor,
     windows: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
     """See `slotscope.kernels.conv.conv_verify`."""
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
@@ -81,6 +92,9 @@ def conv_verify(
     check_index("rows", rows, len(slots), state)
     check_memory("windows", windows, 2)
     check_like("windows", windows[:, :tokens], (len(windows), tokens, *state.shape[1:]), state)
+    if parents is not None:
+        check_like("parents", parents, (len(slots), tokens), state)
+        parents = parents.contiguous()
     if y.numel():
         channels, taps = weight.shape
         conv_verify_kernel[(triton.cdiv(channels, BLOCK), tokens, len(slots))](
@@ -91,6 +105,7 @@ def conv_verify(
             slots,
             windows,
             rows,
+            parents,
             y,
             tokens,
             state.stride(0),

@@ -1,4 +1,4 @@
-"""A chain of draft tokens through the gated delta rule: the state stays in registers for all D."""
+"""Draft tokens through the gated delta rule: in a chain the state stays in registers for all D."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def gdn_verify_kernel(
     slots,
     steps,
     rows,
+    parents,
     o,
     D,
     stride_slot,
@@ -46,11 +47,20 @@ def gdn_verify_kernel(
         return
     o_s = (i_h * K + o_k[:, None]) * V + o_v[None, :]  # [BK, BV]
     m_s = m_k[:, None] & m_v[None, :]
-    b_s = tl.load(state + slot * stride_slot + o_s, mask=m_s, other=0).to(SUM)
+    p_s = state + slot * stride_slot + o_s
+    b_s = tl.load(p_s, mask=m_s, other=0).to(SUM)
     p_steps = steps + tl.load(rows + i_n).to(tl.int64) * stride_row + o_s
     for d in range(D):
         row = (i_n * D + d) * HV + i_h
         key = (i_n * D + d) * HK + i_h // (HV // HK)
+        if parents is not None:
+            # What is read may have been stored by another thread of this program.
+            tl.debug_barrier()
+            parent = tl.load(parents + i_n * D + d).to(tl.int64)
+            if parent < 0:
+                b_s = tl.load(p_s, mask=m_s, other=0).to(SUM)
+            else:
+                b_s = tl.load(p_steps + parent * stride_step, mask=m_s, other=0).to(SUM)
         b_s, b_o = advance(
             b_s,
             tl.load(q + key * K + o_k, mask=m_k, other=0).to(SUM),
@@ -73,7 +83,8 @@ def gdn_verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
     """See `slotscope.kernels.gdn.gdn_verify`."""
     inputs = (q, k, v, g, beta)
-    return launch.verify(gdn_verify_kernel, inputs, state, slots, steps, rows, ())
+    return launch.verify(gdn_verify_kernel, inputs, state, slots, steps, rows, parents, ())

@@ -1,4 +1,4 @@
-"""Kimi delta attention, as in Kimi-Linear: one token, a chain of draft tokens, a whole chunk.
+"""Kimi delta attention, as in Kimi-Linear: one token, a chain or tree of draft tokens, a chunk.
 
 Sizes: N rows, D draft tokens, T tokens, HK key heads, HV value heads (a multiple of HK; value head
 h reads key head h // (HV // HK)), K and V the head sizes. README.md has the maths.
@@ -48,8 +48,9 @@ def kda_verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
-    """Run each row's chain of draft tokens from its state, and keep the state after every token.
+    """Run each row's draft tokens from its state, and keep the state after every token.
 
     Args:
         q: [N, D, HK, K], as in `kda_step`; so are the other inputs.
@@ -61,11 +62,14 @@ def kda_verify(
         slots: [N] int64; 0 is a pad row, whose scratch row isn't touched. May repeat.
         steps: [scratch rows, >= D, HV, K, V]; `steps[rows[i], d]` = state after token d.
         rows: [N] int64 scratch row of each row, each once among the rows that are no padding.
+        parents: [N, D] int64, for trees: the token that each follows, which stands before it;
+            -1 = the row's state. None: a chain, each token follows the one before it. In a tree
+            a token starts from what its parent stored, in the dtype of `steps`.
     Returns:
         [N, D, HV, V] in v's dtype, zero for pad rows.
     """
     if state.is_cuda:
         from . import verify
 
-        return verify.kda_verify(q, k, v, g, beta, state, slots, steps, rows)
-    return reference.kda_verify(q, k, v, g, beta, state, slots, steps, rows)
+        return verify.kda_verify(q, k, v, g, beta, state, slots, steps, rows, parents)
+    return reference.kda_verify(q, k, v, g, beta, state, slots, steps, rows, parents)

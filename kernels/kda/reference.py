@@ -28,9 +28,10 @@ def kda_verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
     """See `slotscope.kernels.kda.kda_verify`."""
-    return recurrence.verify(advance, (q, k, v, g, beta), state, slots, steps, rows)
+    return recurrence.verify(advance, (q, k, v, g, beta), state, slots, steps, rows, parents)
 
 
 def advance(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, current: Tensor) -> Tensor:

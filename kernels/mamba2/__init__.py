@@ -1,4 +1,4 @@
-"""Mamba2's recurrence: one token, a chain of draft tokens, a whole chunk.
+"""Mamba2's recurrence: one token, a chain or tree of draft tokens, a chunk.
 
 Sizes, in the words of linear attention: N rows, D draft tokens, T tokens, HK groups of heads, HV
 heads (a multiple of HK; head h reads group h // (HV // HK)), K the state size, V the head size.
@@ -49,8 +49,9 @@ def mamba2_verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
-    """Run each row's chain of draft tokens from its state, and keep the state after every token.
+    """Run each row's draft tokens from its state, and keep the state after every token.
 
     Args:
         c: [N, D, HK, K], as in `mamba2_step`; so are the other inputs.
@@ -62,11 +63,14 @@ def mamba2_verify(
         slots: [N] int64; 0 is a pad row, whose scratch row isn't touched. May repeat.
         steps: [scratch rows, >= D, HV, K, V]; `steps[rows[i], d]` = state after token d.
         rows: [N] int64 scratch row of each row, each once among the rows that are no padding.
+        parents: [N, D] int64, for trees: the token that each follows, which stands before it;
+            -1 = the row's state. None: a chain, each token follows the one before it. In a tree
+            a token starts from what its parent stored, in the dtype of `steps`.
     Returns:
         [N, D, HV, V] in x's dtype, zero for pad rows.
     """
     if state.is_cuda:
         from . import verify
 
-        return verify.mamba2_verify(c, b, x, g, dt, state, slots, steps, rows)
-    return reference.mamba2_verify(c, b, x, g, dt, state, slots, steps, rows)
+        return verify.mamba2_verify(c, b, x, g, dt, state, slots, steps, rows, parents)
+    return reference.mamba2_verify(c, b, x, g, dt, state, slots, steps, rows, parents)

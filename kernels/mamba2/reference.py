@@ -28,9 +28,10 @@ def mamba2_verify(
     slots: Tensor,
     steps: Tensor,
     rows: Tensor,
+    parents: Tensor | None = None,
 ) -> Tensor:
     """See `slotscope.kernels.mamba2.mamba2_verify`."""
-    return recurrence.verify(advance, (c, b, x, g, dt), state, slots, steps, rows)
+    return recurrence.verify(advance, (c, b, x, g, dt), state, slots, steps, rows, parents)
 
 
 def advance(c: Tensor, b: Tensor, x: Tensor, g: Tensor, dt: Tensor, current: Tensor) -> Tensor:

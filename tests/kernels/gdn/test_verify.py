@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from recurrent_kernels import check_tree
 
 from slotscope.kernels.gdn import gdn_step, gdn_verify, reference, verify
 from slotscope.kernels.testing import assert_close, assert_untouched, gdn_inputs, memory, shuffled
@@ -52,6 +53,15 @@ def test_reference_equals_one_step_after_the_other(dtype: torch.dtype) -> None:
         assert_close(o[:, d], expected)
         assert_close(steps[scratch[:-1], d], state[slots[:-1]])
     assert_untouched(torch.full_like(steps, torch.nan), steps, scratch[:-1])
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_each_token_of_a_tree_starts_from_what_its_parent_stored(
+    shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
+) -> None:
+    for operator in (verify.gdn_verify, reference.gdn_verify):
+        check_tree(operator, reference.gdn_step, gdn_inputs, shape, dtype, device)
 
 
 def test_bfloat16_chain_rounds_what_it_stores_and_not_what_it_carries() -> None:
