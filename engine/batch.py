@@ -50,6 +50,7 @@ class Result:
     logprobs: Tensor  # [B, S] of the chosen tokens, under temperature 1
     before: Tensor  # [B] int64, tokens in the state before the forward
     accept: Tensor  # [B] int64, 1 unless the forward is a verify
+    accept_index: Tensor  # [B, S] int64, node of each accepted token, beyond them -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from slotscope.instrument.event import Kind
@@ -23,8 +24,10 @@ class Forward:
     """One batch for the model. B rows, T = sum(lengths) new tokens, rows back to back.
 
     Decode and verify have equal lengths, S; their last rows may be padding (slot 0, location 0).
-    A verify without `parents` feeds a chain. In a tree a parent stands before its children, and
-    `positions` count depth; KV lies where the number of the token says.
+    A verify without `parents` feeds a chain. In a tree a parent stands before its children,
+    `positions` count depth, and the table names a token's KV by its number in the tree. A drafter
+    feeds a tree level by level: then the new tokens are the last S of N, and the others' KV is
+    there already; the trunk is always fed the whole tree, N = S.
     """
 
     kind: Kind
@@ -36,5 +39,21 @@ class Forward:
     table: Tensor  # [B, L] int64, location of each token of each row, the new ones included
     slots: Tensor  # [B] int64, live slot of each row; 0 = pad row
     scratch: Tensor | None = None  # [B] int64, verify: scratch row that takes the per-step states
-    parents: Tensor | None = None  # [B, S] int64, tree: token that each follows; -1 = the state
     tracks: tuple[Track, ...] = ()  # prefill only
+    parents: Tensor | None = None  # [B, N] int64, tree: token that each follows; -1 = the state
+
+
+def ancestry(parents: Tensor) -> Tensor:
+    """Whom each token of a tree sees.
+
+    Args:
+        parents: [B, N] int64, -1 for roots.
+    Returns:
+        [B, N, N] bool: the second token is the first one's ancestor, or itself.
+    """
+    count = parents.shape[1]
+    own = torch.arange(count, device=parents.device)
+    sees = ((parents[..., None] == own) | (own[:, None] == own)).float()
+    for _ in range((count - 1).bit_length()):  # each squaring doubles the length of the paths
+        sees = (sees @ sees).clamp_(max=1)
+    return sees > 0

@@ -47,7 +47,9 @@ class Retire:
         """Everything that follows from one forward's result."""
         result = flight.result
         before, accept = result.before.tolist(), result.accept.tolist()
-        retired(flight, before, accept, self._grids, commits=self._commits)
+        index = result.accept_index.tolist()
+        paths = [nodes[:taken] for nodes, taken in zip(index, accept, strict=True)]
+        retired(flight, before, paths, self._grids, commits=self._commits)
         tokens, logprobs = result.tokens.tolist(), result.logprobs.tolist()
         act = {
             Kind.PREFILL: self._prefilled,

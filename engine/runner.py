@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,9 @@ from .request import SamplingParams
 from .rows import DISCARD, Rows
 from .sampler import Sampler
 from .slots import PAD
+from .speculation.accept import Accepted, accept, along, compact
 from .speculation.commit import commit, prepare
+from .speculation.draft import Draft
 from .speculation.drafter import Drafter
 from .states import States
 
@@ -63,7 +67,7 @@ class Runner:
         logits = self.model.logits(hidden[last])[:, None]
         before = self.rows.lengths[rows]
         ends = before + self._index(lengths)
-        tokens, logprobs = self._sampler.choose(logits, _asked(items), ends)
+        tokens, logprobs = self._sampler.choose(logits, _asked(items), ends[:, None])
         self.rows.lengths[rows] = ends
         self._keep_chosen(items, rows, ends, tokens[:, 0])
         if self._drafter:
@@ -71,7 +75,7 @@ class Runner:
                 [self.rows.tokens[i.running.row, i.start + 1 : i.end + 1] for i in items]
             )
             self._drafter.observe(batch, hidden, following, rows, last)
-        return Result(tokens, logprobs, before, torch.ones_like(before))
+        return _single(tokens, logprobs, before)
 
     def _decode(self, items: tuple[Item, ...]) -> Result:
         count, rows, slots = self._padded(items)
@@ -80,12 +84,12 @@ class Runner:
         batch = self._steps(Kind.DECODE, items, rows, slots, tokens)
         hidden = self.model.forward(batch, self.memory)
         logits = self.model.logits(hidden)[:count, None]
-        chosen, logprobs = self._sampler.choose(logits, _asked(items), before[:count] + 1)
+        chosen, logprobs = self._sampler.choose(logits, _asked(items), before[:count, None] + 1)
         self._copy_tracks(items)
         rows, before = rows[:count], before[:count]
         self.rows.lengths[rows] = before + 1
         self.rows.tokens[rows, before + 1] = chosen[:, 0]
-        return Result(chosen, logprobs, before, torch.ones_like(before))
+        return _single(chosen, logprobs, before)
 
     def _verify(self, items: tuple[Item, ...]) -> Result:
         assert self._drafter is not None
@@ -96,40 +100,64 @@ class Runner:
             [item.target.slot if item.target else None for item in items],
         )
         before = self.rows.lengths[rows]
-        drafts = self._drafter.draft(rows)  # [B, steps]
-        fed = torch.cat([self.rows.tokens[rows, before][:, None], drafts], 1)
-        batch = self._steps(Kind.VERIFY, items, rows, slots, fed)
+        draft = self._drafter.draft(rows)
+        batch = self._steps(Kind.VERIFY, items, rows, slots, self._fed(rows, before, draft), draft)
         hidden = self.model.forward(batch, self.memory)
-        logits = self.model.logits(hidden).view(len(rows), fed.shape[1], -1)
-        chosen, logprobs = self._sampler.choose(logits[:count], _asked(items), before[:count] + 1)
-        # A draft is accepted where it is what the model itself chose after all before it.
-        agreed = (drafts[:count] == chosen[:, :-1]).long().cumprod(1)
-        accept = 1 + agreed.sum(1)
+        logits = self.model.logits(hidden).view(len(rows), -1, self.model.vocab_size)[:count]
+        mine, before = draft.of(count), before[:count]
+        places = before[:, None] + 1 + mine.depths()
+        chosen, logprobs = self._sampler.choose(logits, _asked(items), places)
+        accepted = accept(mine, chosen)
         if self._commits:
-            commit(self.states, plan, self._grids, before[:count], accept)
-        self._accept(batch, hidden, rows, before, chosen, accept)
-        return Result(chosen, logprobs, before[:count], accept)
+            commit(self.states, plan, self._grids, before, accepted)
+        if draft.parents is not None:
+            chosen, logprobs = along(accepted.path, chosen), along(accepted.path, logprobs)
+            batch, hidden = self._chained(batch, hidden, accepted)
+        self._advance(batch, hidden, rows, before, chosen, accepted)
+        return Result(chosen, logprobs, before, accepted.length, accepted.index)
 
-    def _accept(
+    def _fed(self, rows: Tensor, before: Tensor, draft: Draft) -> Tensor:
+        """[B, S]: each row's last token, and the guesses behind it."""
+        return torch.cat([self.rows.tokens[rows, before][:, None], draft.tokens], 1)
+
+    def _chained(
+        self, batch: Forward, hidden: Tensor, accepted: Accepted
+    ) -> tuple[Forward, Tensor]:
+        """The path of a tree, padding included, as if it had been fed as a chain; its KV moves."""
+        rows, width = len(batch.lengths), accepted.index.shape[1]
+        path = torch.arange(width, device=hidden.device).repeat(rows, 1)
+        path[: len(accepted.length)] = accepted.path
+        locations = batch.locations.view(rows, -1)
+        compact(self.memory, locations, path)
+        chain = replace(
+            batch,
+            positions=(batch.contexts[:, None] + torch.arange(width, device=path.device)).flatten(),
+            lengths=[width] * rows,
+            locations=locations[:, :width].flatten(),
+            parents=None,
+        )
+        return chain, along(path, hidden.view(rows, -1, hidden.shape[-1])).flatten(0, 1)
+
+    def _advance(
         self,
         batch: Forward,
         hidden: Tensor,
         rows: Tensor,
         before: Tensor,
         chosen: Tensor,
-        accept: Tensor,
+        accepted: Accepted,
     ) -> None:
         """Advance the rows; what was chosen beyond the accepted tokens is overwritten later."""
         assert self._drafter is not None
         count, width = chosen.shape
-        mine, start = rows[:count], before[:count]
+        mine = rows[:count]
         ahead = torch.arange(1, width + 1, device=rows.device)
-        self.rows.tokens[mine[:, None], start[:, None] + ahead] = chosen
-        self.rows.lengths[mine] = start + accept
+        self.rows.tokens[mine[:, None], before[:, None] + ahead] = chosen
+        self.rows.lengths[mine] = before + accepted.length
         following = torch.zeros(len(rows), width, dtype=torch.int64, device=rows.device)
         following[:count] = chosen
         last = torch.arange(len(rows), device=rows.device) * width
-        last[:count] += accept - 1
+        last[:count] += accepted.length - 1
         self._drafter.observe(batch, hidden, following.reshape(-1), rows, last)
 
     def _initialise(self, items: tuple[Item, ...]) -> None:
@@ -178,15 +206,22 @@ class Runner:
         )
 
     def _steps(
-        self, kind: Kind, items: tuple[Item, ...], rows: Tensor, slots: Tensor, tokens: Tensor
+        self,
+        kind: Kind,
+        items: tuple[Item, ...],
+        rows: Tensor,
+        slots: Tensor,
+        tokens: Tensor,
+        draft: Draft | None = None,
     ) -> Forward:
         """A decode or verify of tokens [B, S], padding included."""
         width = tokens.shape[1]
         context = self.rows.lengths[rows]
-        positions = context[:, None] + torch.arange(width, device=rows.device)
+        places = context[:, None] + torch.arange(width, device=rows.device)
+        positions = context[:, None] + draft.depths() if draft else places
         # The host's bound on the longest row, not the device's own figure: reading that would wait.
         longest = min(max(item.end for item in items) + 2 * width, self.rows.width)
-        locations = self.rows.table[rows[:, None], positions]
+        locations = self.rows.table[rows[:, None], places]
         return Forward(
             kind=kind,
             tokens=tokens.reshape(-1),
@@ -197,6 +232,7 @@ class Runner:
             table=self.rows.table[rows, :longest],
             slots=slots,
             scratch=rows if kind is Kind.VERIFY else None,
+            parents=draft.parents if draft else None,
         )
 
     def _padded(self, items: tuple[Item, ...]) -> tuple[int, Tensor, Tensor]:
@@ -209,6 +245,11 @@ class Runner:
 
     def _index(self, values: list[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self.rows.table.device)
+
+
+def _single(tokens: Tensor, logprobs: Tensor, before: Tensor) -> Result:
+    """One token a row, as prefill and decode choose it."""
+    return Result(tokens, logprobs, before, torch.ones_like(before), torch.zeros_like(tokens))
 
 
 def _asked(items: tuple[Item, ...]) -> list[SamplingParams]:

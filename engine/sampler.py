@@ -24,7 +24,7 @@ class Sampler:
         Args:
             logits: [B, S, vocab]; row b is sampled as params[b] says. Not a number: the greedy
                 choice among what is left, with a log-probability that says so.
-            positions: [B] int64, index of the first chosen token of each row in its text.
+            positions: [B, S] int64, index of each chosen token in its row's text.
         Returns:
             tokens [B, S] int64 and logprobs [B, S], in the logits' dtype.
         """
@@ -33,7 +33,7 @@ class Sampler:
             if asked.temperature > 0:
                 probs, index = self._candidates(logits[row], asked)
                 some = probs.sum(-1) > 0  # none where the logits are no numbers
-                drawn = self._draw(probs[some], asked, positions[row])
+                drawn = self._draw(probs[some], asked, positions[row, some])
                 tokens[row, some] = index[some].gather(-1, drawn[:, None])[:, 0]
         logprobs = logits.log_softmax(-1).gather(-1, tokens[..., None])[..., 0]
         return tokens, logprobs
@@ -48,15 +48,15 @@ class Sampler:
             keep[:, asked.top_k :] = False
         return torch.where(keep, probs, 0), index
 
-    def _draw(self, probs: Tensor, asked: SamplingParams, position: Tensor) -> Tensor:
-        """[S, vocab] to [S]. With a seed, the draw at a position is the same however the tokens
-        before it came about: one by one, in a verify, alone or in a batch."""
+    def _draw(self, probs: Tensor, asked: SamplingParams, positions: Tensor) -> Tensor:
+        """[S, vocab] at [S] to [S]. With a seed, the draw at a position is the same however the
+        tokens before it came about: one by one, in a verify, alone or in a batch."""
         if not len(probs):
             return torch.empty(0, dtype=torch.int64, device=probs.device)
         if asked.seed is None:
             return torch.multinomial(probs, 1, generator=self._generator)[:, 0]
         noise = torch.empty_like(probs)
-        for at, place in enumerate(range(int(position), int(position) + len(probs))):
+        for at, place in enumerate(positions.tolist()):
             generator = torch.Generator(device=probs.device)
             generator.manual_seed((asked.seed * 0x9E3779B97F4A7C15 + place) % (1 << 63))
             noise[at].exponential_(generator=generator)

@@ -44,18 +44,19 @@ def launched(number: int, batch: Batch, grids: Grids) -> int:
 
 
 def retired(
-    flight: Flight, before: list[int], accept: list[int], grids: Grids, *, commits: bool
+    flight: Flight, before: list[int], paths: list[list[int]], grids: Grids, *, commits: bool
 ) -> None:
     """Tell that the host has read a forward's result, and what a verify has done with it.
 
+    `paths` are the accepted nodes of each row, which are tokens in a chain.
     `commits` is false where the drafter's verify moves no state, as before `shared-commit`.
     """
     if not probe.level:
         return
     kind = flight.batch.kind
     if kind is Kind.VERIFY and commits:
-        _commits(flight, before, accept)
-        _crossings(flight, before, accept, grids)
+        _commits(flight, before, paths)
+        _crossings(flight, before, paths, grids)
     probe.emit(Op.FORWARD_DONE, forward=flight.number, kind=kind, launch=flight.launch)
 
 
@@ -137,7 +138,7 @@ def _by_role(batch: Batch) -> Iterator[tuple[Role, list[Item]]]:
             yield role, items
 
 
-def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
+def _commits(flight: Flight, before: list[int], paths: list[list[int]]) -> None:
     items = flight.batch.items
     probe.emit(
         Op.SCATTER,
@@ -146,22 +147,23 @@ def _commits(flight: Flight, before: list[int], accept: list[int]) -> None:
         row=[item.running.row for item in items],
         role=Role.LIVE,
         src_row=[item.running.row for item in items],
-        step=[taken - 1 for taken in accept],
-        accept_len=accept,
+        step=[path[-1] for path in paths],
+        accept_len=[len(path) for path in paths],
         depth_before=before,
-        depth=[start + taken for start, taken in zip(before, accept, strict=True)],
+        depth=[start + len(path) for start, path in zip(before, paths, strict=True)],
         forward=flight.number,
         kind=Kind.VERIFY,
         launch=flight.launch,
     )
 
 
-def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grids) -> None:
+def _crossings(flight: Flight, before: list[int], paths: list[list[int]], grids: Grids) -> None:
     crossed: dict[Role, list[tuple[Item, Target, int, int]]] = {}
-    for item, start, taken in zip(flight.batch.items, before, accept, strict=True):
-        depth = grids.crossed(start, start + taken)
+    for item, start, path in zip(flight.batch.items, before, paths, strict=True):
+        depth = grids.crossed(start, start + len(path))
         if item.target is not None and depth is not None:
-            crossed.setdefault(item.target.role, []).append((item, item.target, start, depth))
+            node = path[depth - start - 1]
+            crossed.setdefault(item.target.role, []).append((item, item.target, node, depth))
     for role, tracks in crossed.items():
         probe.emit(
             Op.SCATTER,
@@ -170,7 +172,7 @@ def _crossings(flight: Flight, before: list[int], accept: list[int], grids: Grid
             row=[item.running.row for item, *_ in tracks],
             role=role,
             src_row=[item.running.row for item, *_ in tracks],
-            step=[depth - start - 1 for _, _, start, depth in tracks],
+            step=[node for _, _, node, _ in tracks],
             depth=[depth for *_, depth in tracks],
             grid=grids.track,
             forward=flight.number,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from slotscope.engine.forward import Forward, Track
+from slotscope.engine.forward import Forward, Track, ancestry
 from slotscope.instrument.event import Kind
 
 from .rotary import Angles, Rotary
@@ -61,13 +61,28 @@ class Plan:
 
 
 def _reach(batch: Forward, dtype: torch.dtype) -> Reach:
-    """Rows of equal lengths: query d of a row sees its context and the new tokens up to d."""
+    """Rows of equal lengths: query d of a row sees its context and the new tokens up to d, or
+    those of them that it descends from."""
     rows, width = batch.table.shape
     new = torch.arange(batch.tokens.shape[0] // rows, device=batch.table.device)
+    if batch.parents is not None:
+        return _tree_reach(batch, batch.parents, len(new), dtype)
     last = batch.contexts[:, None] + new  # [rows, tokens a row]
     index = torch.arange(width, device=batch.table.device)
     locations = torch.where(index <= last[:, -1:], batch.table, batch.table[:, :1])
     return Reach(locations, _mask(index > last[..., None], dtype)[:, None])
+
+
+def _tree_reach(batch: Forward, parents: Tensor, new: int, dtype: torch.dtype) -> Reach:
+    """The tree's tokens lie behind the context, in the order of their numbers."""
+    width, count = batch.table.shape[1], parents.shape[1]
+    # Which token of the tree a column of the table is: negative in the context, count beyond.
+    node = torch.arange(width, device=batch.table.device) - batch.contexts[:, None]
+    locations = torch.where(node < count, batch.table, batch.table[:, :1])
+    sees = ancestry(parents)[:, -new:]  # [rows, new, count]
+    inside = node.clamp(0, count - 1)[:, None].expand(-1, new, -1)
+    seen = torch.where(node[:, None] < 0, True, sees.gather(2, inside) & (node < count)[:, None])
+    return Reach(locations, _mask(~seen, dtype)[:, None])
 
 
 def _prefill_reaches(batch: Forward, dtype: torch.dtype) -> tuple[Reach, ...]:

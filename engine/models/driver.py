@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from slotscope.engine.forward import Forward, Track
+from slotscope.engine.forward import Forward, Track, ancestry
 from slotscope.engine.memory import Memory
 from slotscope.instrument.event import Kind
 
@@ -71,12 +72,20 @@ class Driver:
         one = {slot: [token] for slot, token in tokens.items()}
         return self.model.forward(self.batch(Kind.DECODE, one, pads), self.memory)
 
-    def verify(self, tokens: Tokens, pads: int = 0) -> Tensor:
+    def verify(
+        self, tokens: Tokens, pads: int = 0, parents: Sequence[Sequence[int]] | None = None
+    ) -> Tensor:
         """Feed draft tokens, equally many each; scratch rows 0, 1, ... take the states, in order.
 
         They count as appended: `rewind` takes them back. Returns hidden [rows and pads, D, H].
+        With `parents`, the tokens of each row that is no padding are a tree.
         """
         batch = self.batch(Kind.VERIFY, tokens, pads)
+        if parents is not None:
+            width = batch.lengths[0]
+            tree = torch.tensor([*parents, *pads * [range(-1, width - 1)]], device=self._device)
+            depths = (ancestry(tree).sum(-1) - 1 + batch.contexts[:, None]).flatten()
+            batch = replace(batch, parents=tree, positions=depths)
         hidden = self.model.forward(batch, self.memory)
         return hidden.view(len(tokens) + pads, -1, hidden.shape[-1])
 

@@ -10,6 +10,8 @@ from torch import Tensor
 from slotscope.engine.grids import Grids
 from slotscope.engine.states import States
 
+from .accept import Accepted
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyPlan:
@@ -26,21 +28,23 @@ def prepare(rows: Tensor, live: list[int], track: list[int | None]) -> VerifyPla
     return VerifyPlan(rows, slots[0], slots[1])
 
 
-def commit(states: States, plan: VerifyPlan, grids: Grids, before: Tensor, accept: Tensor) -> None:
+def commit(
+    states: States, plan: VerifyPlan, grids: Grids, before: Tensor, accepted: Accepted
+) -> None:
     """Move each live state by what was accepted, and save the state at a crossed track depth.
 
-    The verify left the state after token d of row r in scratch [r, d]. With `accept` tokens taken
-    the live state is step accept - 1; a crossing at depth t is step t - before - 1.
+    The verify left the state after node n of row r in scratch [r, n]. A node is no depth: the
+    state at depth before + d is that of the path's d-th node, the root being the first.
 
     Args:
         before: [B] int64, tokens in the live state before the verify.
-        accept: [B] int64, >= 1.
     """
-    after = before + accept
+    after = before + accepted.length
     depth = after // grids.track * grids.track
-    crossing = torch.where(depth > before, depth - before - 1, -1)
+    last = accepted.index.gather(1, accepted.length[:, None] - 1)[:, 0]
+    crossed = accepted.index.gather(1, (depth - before - 1).clamp(min=0)[:, None])[:, 0]
     states.scatter(
         torch.cat([plan.rows, plan.rows]),
-        torch.cat([accept - 1, crossing]),
+        torch.cat([last, torch.where(depth > before, crossed, -1)]),
         torch.cat([plan.live, plan.track]),
     )

@@ -9,6 +9,8 @@ from torch import Tensor
 from slotscope.engine.forward import Forward
 from slotscope.engine.rows import Rows
 
+from .draft import Draft
+
 
 class Drafter(ABC):
     """Guesses the tokens that follow a row's last one."""
@@ -20,8 +22,8 @@ class Drafter(ABC):
         self.rows, self.steps = rows, steps
 
     @abstractmethod
-    def draft(self, rows: Tensor) -> Tensor:
-        """[B] rows to [B, steps] guesses, int64. The state is not touched."""
+    def draft(self, rows: Tensor) -> Draft:
+        """Guesses for [B] rows, int64. The state is not touched."""
 
     def observe(  # noqa: B027 - most drafters need not look
         self, batch: Forward, hidden: Tensor, following: Tensor, rows: Tensor, last: Tensor
@@ -29,7 +31,7 @@ class Drafter(ABC):
         """A prefill or verify has run.
 
         Args:
-            batch: what it computed.
+            batch: what it computed; of a tree the path that was taken, as a chain.
             hidden: [T, H] trunk hidden of each of its tokens.
             following: [T] int64, the token after each; beyond what was accepted, anything.
             rows: [B] its rows.

@@ -13,6 +13,7 @@ from slotscope.engine.models.base import Model
 from slotscope.engine.rows import Rows
 from slotscope.instrument.event import Kind
 
+from .draft import Draft
 from .drafter import Drafter
 
 
@@ -41,7 +42,7 @@ class NextnDrafter(Drafter):
         self._hidden[rows] = out
         self._first[rows] = self._model.logits(out).argmax(-1)
 
-    def draft(self, rows: Tensor) -> Tensor:
+    def draft(self, rows: Tensor) -> Draft:
         """The first guess is there already; each further one is a step of the head."""
         hidden, token = self._hidden[rows], self._first[rows]
         lengths = self.rows.lengths[rows]
@@ -51,7 +52,7 @@ class NextnDrafter(Drafter):
             hidden = self._model.draft(batch, self._memory, hidden)
             token = self._model.logits(hidden).argmax(-1)
             guesses.append(token)
-        return torch.stack(guesses, 1)
+        return Draft(torch.stack(guesses, 1))
 
     def _step(self, rows: Tensor, tokens: Tensor, positions: Tensor) -> Forward:
         table = self.rows.table[rows]

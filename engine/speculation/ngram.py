@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .draft import Draft
 from .drafter import Drafter
 
 SUFFIX_MAX = 4
@@ -16,7 +17,7 @@ class NgramDrafter(Drafter):
 
     commits_alone = True
 
-    def draft(self, rows: Tensor) -> Tensor:
+    def draft(self, rows: Tensor) -> Draft:
         """Where nothing matches, the last token is repeated: a guess that costs nothing more."""
         tokens, lengths = self.rows.tokens[rows], self.rows.lengths[rows]  # [B, W], [B]
         best = self._latest_match(tokens, lengths)  # [B] index of the match's last token
@@ -24,7 +25,7 @@ class NgramDrafter(Drafter):
         index = (best[:, None] + ahead).clamp(max=self.rows.width - 1)
         guessed = tokens.gather(1, index)
         known = (best[:, None] >= 0) & (index <= lengths[:, None])
-        return torch.where(known, guessed, tokens.gather(1, lengths[:, None]))
+        return Draft(torch.where(known, guessed, tokens.gather(1, lengths[:, None])))
 
     def _latest_match(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Index where the longest repeated suffix ended before; -1 for none."""

@@ -55,7 +55,7 @@ def conv_verify(
     path = width + ancestors(parents, width + 1)  # [N, D, W] places in `inputs`
     taken = inputs[torch.arange(len(x), device=x.device)[:, None, None], path]  # [N, D, W, C]
     windows[rows, :tokens] = taken[:, :, 1:].mT
-    return filtered(taken.flatten(0, 1), weight, bias).view_as(x)
+    return filtered(taken.flatten(0, 1), weight, bias).reshape(x.shape)
 
 
 def ancestors(parents: Tensor, count: int) -> Tensor:

@@ -12,13 +12,15 @@ from slotscope.engine.request import SamplingParams
 from slotscope.engine.sampler import Sampler
 
 FLAT = torch.zeros(1, 4000, 5)
-START = torch.tensor([10])
+PLACES = torch.arange(10, 4010)[None]
 
 
 def draw(logits: torch.Tensor, **asked: object) -> torch.Tensor:
     """Tokens of one row."""
     params = SamplingParams(**asked)  # type: ignore[arg-type]
-    return Sampler(0, torch.device("cpu")).choose(logits, [params], START)[0][0]
+    return Sampler(0, torch.device("cpu")).choose(logits, [params], PLACES[:, : logits.shape[1]])[
+        0
+    ][0]
 
 
 def test_draws_follow_the_probabilities() -> None:
@@ -38,7 +40,7 @@ def test_a_row_that_is_no_number_still_gets_a_token() -> None:
     logits = FLAT[:, :3].clone()
     logits[0, 1] = torch.nan
     sampler = Sampler(0, torch.device("cpu"))
-    tokens, logprobs = sampler.choose(logits, [SamplingParams()], START)
+    tokens, logprobs = sampler.choose(logits, [SamplingParams()], PLACES[:, :3])
     assert tokens.max() < 5
     assert logprobs.isnan().tolist() == [[False, True, False]]
 

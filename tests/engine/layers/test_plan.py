@@ -14,17 +14,23 @@ ROTARY = Rotary.of(100.0, 4, torch.float32, torch.device("cpu"))
 HIDDEN = float("-inf")
 
 
-def plan(kind: Kind, contexts: list[int], lengths: list[int], *tracks: Track) -> Plan:
+def plan(
+    kind: Kind,
+    contexts: list[int],
+    lengths: list[int],
+    *tracks: Track,
+    parents: torch.Tensor | None = None,
+) -> Plan:
     """Row r's token i lies at location 100 r + i + 100; the table is wider than any row."""
     total, width = sum(lengths), 10
     table = torch.zeros(len(lengths), width, dtype=torch.int64)
     for row, (context, new) in enumerate(zip(contexts, lengths, strict=True)):
-        table[row, : context + new] = torch.arange(context + new) + 100 * (row + 1)
+        end = context + (new if parents is None else parents.shape[1])
+        table[row, :end] = torch.arange(end) + 100 * (row + 1)
     zeros = torch.zeros(total, dtype=torch.int64)
     slots = torch.arange(len(lengths)) + 1
-    batch = Forward(
-        kind, zeros, zeros, lengths, torch.tensor(contexts), zeros, table, slots, None, tracks
-    )
+    starts = torch.tensor(contexts)
+    batch = Forward(kind, zeros, zeros, lengths, starts, zeros, table, slots, None, tracks, parents)
     return Plan.of(batch, ROTARY, torch.float32, Workspace())
 
 
@@ -33,6 +39,27 @@ def test_verify_sees_context_and_the_drafts_before() -> None:
     seen = (reach.mask[:, 0] == 0).sum(-1)
     assert seen.tolist() == [[6, 7], [2, 3]]
     assert reach.mask[0, 0, 0].tolist() == [0.0] * 6 + [HIDDEN] * 4
+
+
+def test_a_tree_sees_context_and_ancestors() -> None:
+    """Contexts of 5 and 1 tokens; 1 and 2 follow 0, and 3 follows 1 or 2."""
+    trees = torch.tensor([[-1, 0, 0, 1], [-1, 0, 0, 2]])
+    (reach,) = plan(Kind.VERIFY, [5, 1], [4, 4], parents=trees).reaches
+    seen = reach.mask[:, 0] == 0
+    assert [row.nonzero().flatten().tolist() for row in seen[0]] == [
+        [0, 1, 2, 3, 4, 5],
+        [0, 1, 2, 3, 4, 5, 6],
+        [0, 1, 2, 3, 4, 5, 7],
+        [0, 1, 2, 3, 4, 5, 6, 8],
+    ]
+    assert seen[1, 3].nonzero().flatten().tolist() == [0, 1, 3, 4]
+    assert reach.locations[1].tolist() == [200, 201, 202, 203, 204, 200, 200, 200, 200, 200]
+
+
+def test_the_last_level_of_a_tree_sees_those_before() -> None:
+    (reach,) = plan(Kind.VERIFY, [2], [2], parents=torch.tensor([[-1, -1, 1, 0]])).reaches
+    seen = reach.mask[0, 0] == 0
+    assert [row.nonzero().flatten().tolist() for row in seen] == [[0, 1, 3, 4], [0, 1, 2, 5]]
 
 
 def test_locations_beyond_a_row_are_its_own_first() -> None:

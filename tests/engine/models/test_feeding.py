@@ -108,6 +108,25 @@ def test_verify_scratches_what_decode_reaches(driver: Driver) -> None:
                 close(ours, theirs)
 
 
+def test_each_path_of_a_tree_is_what_a_chain_would_be(driver: Driver) -> None:
+    """In slot 1, the root has two children, and the second has one; in slot 2 it has three."""
+    driver.prefill({1: TOKENS[:70], 2: OTHERS[:33]})
+    drafts = {1: TOKENS[70:74], 2: OTHERS[33:37]}
+    verified = driver.verify(drafts, pads=2, parents=[[-1, 0, 0, 2], [-1, 0, 0, 0]])
+    states = {at: scratch(driver, *at) for at in ((0, 1), (0, 3), (1, 3))}
+    kept = {at: tuple(part.clone() for part in both) for at, both in states.items()}
+    for slot in drafts:
+        driver.rewind(slot, 4)
+    for row, slot, path in ((0, 1, [0, 1]), (0, 1, [0, 2, 3]), (1, 2, [0, 3])):
+        chain = driver.verify({slot: [drafts[slot][node] for node in path]})
+        close(verified[row, path], chain[0])
+        for ours, theirs in zip(
+            kept[row, path[-1]], scratch(driver, 0, len(path) - 1), strict=True
+        ):
+            close(ours, theirs)
+        driver.rewind(slot, len(path))
+
+
 def test_a_shorter_verify_leaves_later_scratch_alone(driver: Driver) -> None:
     driver.prefill({1: TOKENS[:70]})
     driver.verify({1: TOKENS[70:72]})
