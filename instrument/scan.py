@@ -14,7 +14,14 @@ from . import expand
 from .control import ControlError, ControlImage, uid
 from .event import Op, op_name
 from .expand import Events
-from .layout import CONTROL_FILES, SEGMENT_FILES, SEGMENT_HEADER_DATA, Fact, Reason
+from .layout import (
+    CONTROL_FILES,
+    SEGMENT_FILES,
+    SEGMENT_HEADER_DATA,
+    Fact,
+    Reason,
+    control_name,
+)
 from .segment import Records, SegmentError, SegmentFile
 
 BATCH_EVENTS = 500_000
@@ -211,6 +218,10 @@ class Scan:
             self._refuse((int(name[1:7]), int(name[8:14])), error)
             return
         self._seen.add(name)
+        # Its control file was there first, and counts what the process lost: without it who knows.
+        control = self.directory / control_name(file.process)
+        if control.name not in self._controls and not control.exists():
+            self._refuse((file.process, NO_SEGMENT), SegmentError(f"{control} is missing"))
         key = file.process, file.number
         offset = self._offsets.setdefault(key, Offset(*key, SEGMENT_HEADER_DATA, 0))
         if not offset.done:

@@ -40,7 +40,7 @@ def test_any_command_line_can_be_read(tmp_path: Path, spawn: Spawn, argument: st
     assert process["state"] == "stopped"
 
 
-@pytest.mark.parametrize("damage", ["header", "cut", "identity"])
+@pytest.mark.parametrize("damage", ["header", "cut", "identity", "gone"])
 def test_a_damaged_control_file_is_a_gap(tmp_path: Path, damage: str) -> None:
     directory = tmp_path / "trace"
     talk(directory)
@@ -52,6 +52,8 @@ def test_a_damaged_control_file_is_a_gap(tmp_path: Path, damage: str) -> None:
     else:
         data[20 if damage == "header" else layout.IDENTITY_AT + 5] ^= 1
     path.write_bytes(data)
+    if damage == "gone":
+        path.unlink()
     for collected in (False, True, True):
         if collected:
             Collector(directory, linger_s=0).run()
