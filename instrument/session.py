@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 from collections import deque
@@ -72,6 +73,7 @@ class Session:
         self.orders = itertools.count(1)
         self.requests = itertools.count(1)
         self._collector = spawn.Keeper(directory) if collector else None
+        self._gone = False  # the directory, and somebody was told
         self.local = threading.local()
         self._idle: deque[Writer] = deque()
         self._writers: list[Writer] = []
@@ -90,12 +92,24 @@ class Session:
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         self.directory.mkdir(mode=0o700, exist_ok=True)
         self._control = Control(self.directory)
-        keep = self._collector.check if self._collector else lambda: None
         self._roller = Roller(
-            self.directory, self._control.process, report=self._control.report, idle=keep
+            self.directory, self._control.process, report=self._control.report, idle=self._watch
         )
         self._roller.start()
-        keep()
+        self._watch()
+
+    def _watch(self) -> None:
+        """From time to time: a collector runs, and what is written can still be found."""
+        if os.path.exists(self.directory):  # unlike Path.exists it never raises
+            if self._collector:
+                self._collector.check()
+        elif not self._gone:
+            self._gone = True
+            # The mapped segments take what is said all the same, so nothing is counted as lost.
+            sys.stderr.write(
+                f"slotscope: {self.directory} is gone, so this process is traced no more. "
+                "Start it again with a trace directory that stays.\n"
+            )
 
     def child(self) -> Session:
         """The session of a process that was forked from this one; not yet registered."""

@@ -121,3 +121,16 @@ def test_a_process_that_is_hidden_is_told_by_its_lock(tmp_path: Path) -> None:
     assert liveness.lives(path, os.getpid(), 0, "elsewhere")
     os.close(descriptor)
     assert not liveness.lives(path, os.getpid(), 0, "elsewhere")
+
+
+def test_a_process_says_that_its_trace_was_removed(tmp_path: Path, spawn: Spawn) -> None:
+    code = """
+        import shutil, sys, time
+        from slotscope.instrument import probe
+        probe.start(sys.argv[1], collector=False)
+        shutil.rmtree(sys.argv[1])
+        time.sleep(600)
+        """
+    child = spawn(code, tmp_path / "trace")
+    assert child.stdout is not None
+    assert child.stdout.readline().startswith(f"slotscope: {tmp_path / 'trace'} is gone")
