@@ -38,10 +38,10 @@ class Asked:
     accepted: Sequence[int] = ()  # tokens by which each forward moves it; 1 where it tells none
     launched: int = 0  # such forwards
     length: int = 0  # tokens in the state, as far as results were read
-    then: Asked | None = None  # asked as soon as this one has ended
     cached: int = 0
     holds: State | None = None  # the checkpoint that it keeps from eviction
     spare: bool = False
+    in_place: bool = False  # it found no spare, so its crossing replaces its last checkpoint
     ended: bool = False
 
 
@@ -62,7 +62,7 @@ class LruModel:
     taken: int = 0  # slots that running requests hold
 
     def serve(self, asked: Sequence[Asked]) -> None:
-        """Run these, and what follows them, to the end; `cached` of each is what it found."""
+        """Run these to the end; `cached` of each is what it found."""
         self.waiting.extend(asked)
         flights: deque[Flight] = deque()
         while self.waiting or self.running or flights:
@@ -94,10 +94,8 @@ class LruModel:
             self._take()
 
     def _step(self, request: Asked) -> int:
-        near = self._crosses(request.length, self.rules.ahead) and not request.spare
-        if near and (self.rules.spare == "evict" or self._has_free):
-            request.spare = True
-            self._take()
+        if self.rules.spare != "none" and self._crosses(request.length, self.rules.ahead):
+            self._want_spare(request)
         at, request.launched = request.launched, request.launched + 1
         return request.accepted[at] if at < len(request.accepted) else 1
 
@@ -105,7 +103,9 @@ class LruModel:
         if request.ended:
             return
         if not moved:
-            self._leave(request, request.prompt)
+            # A verify is in flight already. What it may yet replace is kept back.
+            if not request.in_place:
+                self._leave(request, request.prompt)
             return
         crossed = self._crosses(request.length, moved)
         request.length += moved
@@ -115,11 +115,17 @@ class LruModel:
             self.running.remove(request)
             self._leave(request, request.prompt + request.answer - 1)
             self.taken -= self.rules.pinned + request.spare
-            if request.then:
-                self.waiting.append(request.then)
         elif crossed and request.spare:
             request.spare = False  # promoted, and what it replaces is free
             self.taken -= 1
+
+    def _want_spare(self, request: Asked) -> None:
+        if request.spare:
+            return
+        request.spare = self.rules.spare == "evict" or self._has_free
+        request.in_place = not request.spare
+        if request.spare:
+            self._take()
 
     def _leave(self, request: Asked, length: int) -> None:
         """Hand the deepest checkpoint to the cache. Who goes on takes a slot in its place."""

@@ -13,19 +13,31 @@ from slotscope.engine.models.testing import make_checkpoint
 torch.set_num_threads(1)
 
 
+CASES = (reuse.CASES[0], *reuse.CASES[3:])
+SEATS = 3
+
+
 @pytest.fixture(scope="module")
-def load(tmp_path_factory: pytest.TempPathFactory) -> reuse.Workload:
-    """Six conversations, three at a time."""
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[reuse.Outcome]:
+    """Six conversations, three at a time, with room for all checkpoints or with 12 slots."""
     model = make_checkpoint(tmp_path_factory.mktemp("model") / "small", vocab_size=264)
-    return replace(reuse.WORKLOAD, conversations=6, seats=3, prompt=146, model=model)
+    load = replace(reuse.WORKLOAD, conversations=6, seats=SEATS, prompt=568, model=model)
+    return [
+        reuse.outcome(replace(case, pool=12 if case.pool == 96 else case.pool), load)
+        for case in CASES
+    ]
 
 
-@pytest.mark.parametrize(
-    "case", [reuse.CASES[0], *reuse.CASES[3:]], ids=lambda case: f"{case.pool}-{case.name}"
-)
-def test_reuse_is_that_of_the_lru_model(case: reuse.Case, load: reuse.Workload) -> None:
-    small = replace(case, pool=12 if case.pool == 96 else case.pool)
-    found = reuse.outcome(small, load)
+@pytest.mark.parametrize("at", range(len(CASES)), ids=[f"{c.pool}-{c.name}" for c in CASES])
+def test_reuse_is_that_of_the_lru_model(at: int, outcomes: list[reuse.Outcome]) -> None:
+    found = outcomes[at]
     assert found.reuse == found.model
-    assert found.pinned == load.seats * case.rules.pinned
-    assert (found.reuse > 0.85) == (case.pool == 1024)
+    assert found.pinned == SEATS * CASES[at].rules.pinned
+
+
+def test_a_spare_that_evicts_costs_what_extra_buffer_pins(
+    outcomes: list[reuse.Outcome],
+) -> None:
+    roomy, lazy, evicting, extra, _ = outcomes
+    assert roomy.reuse > lazy.reuse > 0.7
+    assert evicting.reuse == extra.reuse == 0
