@@ -18,8 +18,11 @@ from .grids import Grids
 from .memory import Memory
 from .models.base import Model
 from .models.load import load
+from .models.part import Part
 from .pages import PagePool
 from .patches import Patches
+from .pipeline.scheduler import PipelineScheduler
+from .pipeline.stage import Stage
 from .prefill import Prefill, slack
 from .retire import Retire
 from .rows import Rows
@@ -36,6 +39,7 @@ SAID = (
     *(Op.ALLOCATE, Op.FREE, Op.CLEAR, Op.ADVANCE, Op.SWAP, Op.SCATTER, Op.COPY, Op.DONATE),
     *(Op.INSERT, Op.MATCH, Op.RESTORE, Op.SPLIT, Op.EVICT, Op.LOCK, Op.UNLOCK, Op.RETRACT),
     *(Op.REQUEST_BEGIN, Op.REQUEST_END, Op.FORWARD_LAUNCH, Op.FORWARD_DONE, Op.VERIFY_PLAN),
+    *(Op.RELAY_SEND, Op.RELAY_RECEIVE),
 )
 """Operations that this engine reports. Detectors that need another are blind on its traces."""
 
@@ -53,41 +57,62 @@ def assemble(config: EngineConfig) -> Parts:
     """Load the model, take its memory, and wire the loop. ConfigError where they don't fit."""
     patches = Patches.without(config.without_patch)
     device, dtype = torch.device(config.device), getattr(torch, config.dtype)
-    model = load(model_folder(config.model_path), dtype=dtype, device=device)
     # A request's KV comes in whole pages, and its row must name all of it.
     width = -(-(config.context_length + slack(config)) // config.page_size) * config.page_size
+    whole = load(model_folder(config.model_path), dtype=dtype, device=device)
     try:
         rows = Rows(config.max_running_requests, width, device)
-        memory = _memory(config, model, device, dtype)
+        stages = _stages(config, whole, device, dtype)
     except RuntimeError as error:  # torch has no class of its own for a CPU's memory
         raise ConfigError(
             f"the memory that was asked for can't be had: {str(error).splitlines()[0]} Lower "
             "--max-total-tokens, --max-mamba-cache-size, --context-length or "
             "--max-running-requests."
         ) from error
-    states = States(memory, model.state_chunk)
-    grids = Grids.derive(model.state_chunk, config.page_size, config.mamba_track_interval, patches)
+    model, chunk = stages[-1].model, whole.state_chunk
+    grids = Grids.derive(chunk, config.page_size, config.mamba_track_interval, patches)
     cache = Cache(
-        SlotPool(config.max_mamba_cache_size),
+        SlotPool(config.max_mamba_cache_size, pools=range(len(stages))),
         PagePool(config.max_total_tokens, config.page_size),
         rows,
         patches,
         reuse=not config.disable_radix_cache,
     )
+    states = States([stage.memory for stage in stages], chunk)
     strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
-    _check_room(config, strategy.slots_per_request, model.state_chunk)
-    drafter = _drafter(config, model, memory, rows, dtype)
+    _check_room(config, strategy.slots_per_request, chunk)
+    drafter = _drafter(config, model, stages[-1].memory, rows, dtype)
     commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
-    sampler = Sampler(config.random_seed, device)
-    runner = Runner(model, memory, rows, states, sampler, drafter, grids, commits=commits)
-    prefill = Prefill(config, cache, strategy, model.state_chunk)
-    decode = Decode(cache, strategy, config.draft_tokens)
-    retire = Retire(
-        cache, strategy, prefill, decode, grids, frozenset(model.eos_ids), commits=commits
+    piped = config.pp_size > 1
+    runner = Runner(
+        stages,
+        rows,
+        Sampler(config.random_seed, device),
+        drafter,
+        grids,
+        commits=commits,
+        stable_rows=patches.on("pp-stable-rows") or not piped,
     )
+    prefill = Prefill(config, cache, strategy, chunk)
+    decode = Decode(cache, strategy, config.draft_tokens)
+    eos_ids, tells = frozenset(model.eos_ids), commits and not piped
+    retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
-    scheduler = Scheduler(config, runner, cache, grids, retire, prefill, decode)
+    parts = (config, runner, cache, grids, retire, prefill, decode)
+    scheduler = PipelineScheduler(*parts, patches=patches) if piped else Scheduler(*parts)
     return Parts(model, cache, scheduler)
+
+
+def _stages(
+    config: EngineConfig, whole: Model, device: torch.device, dtype: torch.dtype
+) -> list[Stage]:
+    """Each with its own layers, keys and values, states and scratch."""
+    stages = []
+    for number in range(config.pp_size):
+        model = whole.cut(Part(number, config.pp_size)) if config.pp_size > 1 else whole
+        memory = _memory(config, model, device, dtype)
+        stages.append(Stage(model, memory, States([memory], model.state_chunk)))
+    return stages
 
 
 def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: torch.dtype) -> Memory:

@@ -1,4 +1,4 @@
-"""Batch: what is launched together. Flight: a batch that is launched and not yet retired."""
+"""Batch: what is computed together. Flight: a batch that is launched and not yet retired."""
 
 from __future__ import annotations
 
@@ -52,13 +52,32 @@ class Result:
     accept: Tensor  # [B] int64, 1 unless the forward is a verify
     accept_index: Tensor  # [B, S] int64, node of each accepted token, beyond them -1
 
+    def paths(self) -> list[list[int]]:
+        """The accepted nodes of each row, which are tokens in a chain. Waits for the device."""
+        index, accept = self.accept_index.tolist(), self.accept.tolist()
+        return [nodes[:taken] for nodes, taken in zip(index, accept, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A batch that was launched. `number` names the forward in the trace, `order` is its place in
+    stream order."""
+
+    number: int
+    order: int
+    batch: Batch
+    slots: tuple[int, ...]  # live slots at launch: a request may be gone when this is retired
+    micro_batch: int | None = None  # with pipeline stages
+
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """`number` names the forward in the trace, `launch` its place in stream order."""
+    """A launch and what will have come of it once its result is read."""
 
-    number: int
-    launch: int
-    batch: Batch
-    slots: tuple[int, ...]  # live slots at launch: a request may be gone when this is retired
+    launch: Launch
     result: Result
+
+    @property
+    def verified(self) -> bool:
+        """It is a verify's."""
+        return self.launch.batch.kind is Kind.VERIFY

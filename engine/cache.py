@@ -93,15 +93,15 @@ class Cache:
             "grid": grid,
         }
         if label != depth and self._patches.on("insert-depth-guard"):
-            probe.emit(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
+            self.slots.tell(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
             return False
         node, had = self.tree.insert(
             request.tokens[:label], running.locations[:label], request.extra_key
         )
         exists = node.checkpoint is not None
         said |= {"node": node.id, "outcome": Outcome.EXISTS if exists else None}
-        probe.emit(Op.DONATE, **said, role=role)
-        probe.emit(Op.INSERT, **said, role=Role.NODE)
+        self.slots.tell(Op.DONATE, **said, role=role)
+        self.slots.tell(Op.INSERT, **said, role=Role.NODE)
         if exists:
             self.slots.free(lease, running.owner, role)
         else:
@@ -157,7 +157,7 @@ class Cache:
         row = self.rows.allocate(tokens, cached, locations)
         probe.emit(Op.REQUEST_BEGIN, request=request.number, row=row, label=len(tokens))
         source = node.checkpoint.slot if node and node.checkpoint else None
-        probe.emit(
+        self.slots.tell(
             Op.MATCH,
             slots=source,
             request=request.number,

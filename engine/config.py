@@ -54,6 +54,9 @@ class EngineConfig:
     disable_overlap_schedule: bool = field(
         default=False, metadata={"help": "retire each forward before the next is launched"}
     )
+    pp_size: int = field(
+        default=1, metadata={"help": "pipeline stages that the model's layers are cut into"}
+    )
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
     speculative_algorithm: str = field(
         default="", metadata={"help": "NGRAM, NEXTN, or empty for none"}
@@ -104,6 +107,7 @@ class EngineConfig:
             "max_mamba_cache_size",
             "mamba_track_interval",
             "speculative_num_steps",
+            "pp_size",
         ):
             if not 1 <= (value := getattr(self, name)) <= SIZE_MAX:
                 raise ConfigError(f"{_flag(name)} is {value}, but must be 1 to {SIZE_MAX}.")
@@ -122,6 +126,13 @@ class EngineConfig:
                     "has already been launched to move it. Set --disable-overlap-schedule, or "
                     "choose extra_buffer."
                 )
+        if self.pp_size > 1 and self.overlap:
+            raise ConfigError(
+                f"--pp-size {self.pp_size} keeps as many micro-batches in flight as there are "
+                "stages, and every stage commits what a verify accepted before the next forward "
+                "of the same micro-batch; overlap would launch that forward before. Set "
+                "--disable-overlap-schedule."
+            )
         if 2 * self.draft_tokens > self.mamba_track_interval:
             raise ConfigError(
                 f"a verify of {self.draft_tokens} tokens could cross two track depths that are "

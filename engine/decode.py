@@ -24,9 +24,9 @@ class Decode:
         """KV locations to keep free for what those who decode have yet to put out."""
         return self._headroom.tokens(self.running)
 
-    def make_room(self) -> Running | None:
-        """Take KV for a step of everybody. Where it is short: who must be retracted, before this
-        is asked again.
+    def make_room(self, micro_batch: int = 0) -> Running | None:
+        """Take KV for a step of everybody in the micro-batch. Where it is short: who of them must
+        be retracted, before this is asked again. Others may be in flight on pipeline stages.
 
         That is SGLang's choice: who has put out the least, of these the longest prompt, of these
         the last that came. The one that has put out the most always goes on, and no request is
@@ -34,7 +34,8 @@ class Decode:
         """
         grown: list[tuple[int, int, list[int]]] = []
         short = False
-        for running in self.running:
+        stepping = self._of(micro_batch)
+        for running in stepping:
             before = len(running.locations)
             more = self._cache.grow(running, self._reach(running))
             if more is None:
@@ -46,21 +47,25 @@ class Decode:
         if not short:
             return None
         return min(
-            reversed(self.running), key=lambda r: (len(r.request.output), -len(r.request.prompt))
+            reversed(stepping), key=lambda r: (len(r.request.output), -len(r.request.prompt))
         )
 
     def gave_way(self) -> None:
         """Somebody was retracted for those who run now."""
         self._headroom.retracted(self.running)
 
-    def next_batch(self) -> Batch | None:
-        """One step of everybody; `make_room` has made sure of their KV."""
-        if not self.running:
+    def next_batch(self, micro_batch: int = 0) -> Batch | None:
+        """One step of everybody in the micro-batch; `make_room` has made sure of their KV."""
+        stepping = self._of(micro_batch)
+        if not stepping:
             return None
         self._headroom.stepped()
         if self._draft_tokens:
-            return Batch(Kind.VERIFY, tuple(self._verify(each) for each in self.running))
-        return Batch(Kind.DECODE, tuple(self._step(each) for each in self.running))
+            return Batch(Kind.VERIFY, tuple(self._verify(each) for each in stepping))
+        return Batch(Kind.DECODE, tuple(self._step(each) for each in stepping))
+
+    def _of(self, micro_batch: int) -> list[Running]:
+        return [each for each in self.running if each.micro_batch == micro_batch]
 
     def _reach(self, running: Running) -> int:
         """Tokens after its next step, at most: verifies in flight may accept all that they feed."""

@@ -15,6 +15,9 @@ PATCHES: dict[str, str] = {
     "insert-depth-guard": "the tree refuses a state whose depth is not the depth of its node",
     "checkpoint-grid": "extend leaves checkpoints at depths that a tree page can name",
     "track-grid": "decode leaves checkpoints at depths that a tree page can name",
+    "pp-stage-commit": "every pipeline stage commits what a verify accepted, not the last one only",
+    "pp-pair-by-microbatch": "a stage commits a relayed result to the micro-batch that it is of",
+    "pp-stable-rows": "verify scratch goes by the request's row, not by its place in the batch",
 }
 """Name and what it does while it is on."""
 

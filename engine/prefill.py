@@ -16,7 +16,7 @@ from .running import Running
 
 
 class Prefill:
-    """First come, first served; at most one request is in the middle of its prompt."""
+    """First come, first served; of a micro-batch at most one request is amid its prompt."""
 
     def __init__(
         self, config: EngineConfig, cache: Cache, strategy: Strategy, state_chunk: int
@@ -24,7 +24,7 @@ class Prefill:
         self._config, self._cache, self._strategy = config, cache, strategy
         self._chunk = state_chunk
         self.waiting: deque[Request] = deque()
-        self._partial: Running | None = None
+        self._partial: dict[int, Running] = {}  # micro-batch -> request amid its prompt
 
     @property
     def busy(self) -> bool:
@@ -33,8 +33,8 @@ class Prefill:
 
     @property
     def partial(self) -> tuple[Running, ...]:
-        """The request in the middle of its prompt, if there is one."""
-        return (self._partial,) if self._partial else ()
+        """The requests in the middle of their prompts."""
+        return tuple(self._partial.values())
 
     def drop(self, request_id: str) -> Request | None:
         """Take a waiting request out of the queue."""
@@ -49,10 +49,10 @@ class Prefill:
 
     def forget(self, running: Running) -> None:
         """A request ended, maybe in the middle of its prompt."""
-        if self._partial is running:
-            self._partial = None
+        if self._partial.get(running.micro_batch) is running:
+            del self._partial[running.micro_batch]
 
-    def next_batch(self, room: int, headroom: int) -> Batch | None:
+    def next_batch(self, room: int, headroom: int, micro_batch: int = 0) -> Batch | None:
         """Chunks of up to `chunked_prefill_size` tokens, of at most `room` new requests.
 
         `headroom` tokens of KV stay within reach for those that decode.
@@ -61,25 +61,25 @@ class Prefill:
         headroom += sum(remaining(running.request) for running in self.partial)
         budget = self._config.chunked_prefill_size
         while budget > 0:
-            running = self._partial
+            running = self._partial.pop(micro_batch, None)
             if running is None and room > 0:
-                running = self._admit(headroom)
+                running = self._admit(headroom, micro_batch)
                 room -= 1
                 headroom += remaining(running.request) if running else 0
             if running is None:
                 break
             item = self._next_chunk(running, budget)
             if item is None:
-                self._partial = running
+                self._partial[micro_batch] = running
                 break
             items.append(item)
             budget -= item.end - item.start
-            self._partial = None if item.last else running
             if not item.last:
+                self._partial[micro_batch] = running
                 break
         return Batch(Kind.PREFILL, tuple(items)) if items else None
 
-    def _admit(self, headroom: int) -> Running | None:
+    def _admit(self, headroom: int, micro_batch: int) -> Running | None:
         if not self.waiting:
             return None
         request = self.waiting[0]
@@ -90,6 +90,7 @@ class Prefill:
         )
         if running is not None:
             self.waiting.popleft()
+            running.micro_batch = micro_batch
             self._strategy.open(running)
         return running
 

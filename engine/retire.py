@@ -16,7 +16,7 @@ from .grids import Grids
 from .prefill import Prefill
 from .request import Delta, Request
 from .running import Running, Target
-from .telling import retired
+from .telling import committed, retired
 
 
 class Retire:
@@ -32,11 +32,12 @@ class Retire:
         grids: Grids,
         eos_ids: frozenset[int],
         *,
-        commits: bool,
+        tells: bool,
     ) -> None:
         self._cache, self._strategy, self._grids = cache, strategy, grids
         self._prefill, self._decode = prefill, decode
-        self._eos_ids, self._commits = eos_ids, commits
+        self._eos_ids = eos_ids
+        self._tells = tells  # of commits: False where there are none, or stages tell of their own
         self.ended: deque[str] = deque()  # ids of requests whose last delta was sent
         self.tokens_generated = 0
         self.retractions = 0
@@ -45,18 +46,18 @@ class Retire:
 
     def flight(self, flight: Flight) -> None:
         """Everything that follows from one forward's result."""
-        result = flight.result
+        launch, result = flight.launch, flight.result
         before, accept = result.before.tolist(), result.accept.tolist()
-        index = result.accept_index.tolist()
-        paths = [nodes[:taken] for nodes, taken in zip(index, accept, strict=True)]
-        retired(flight, before, paths, self._grids, commits=self._commits)
+        if flight.verified and self._tells:
+            committed(launch, before, result.paths(), self._grids)
+        retired(launch)
         tokens, logprobs = result.tokens.tolist(), result.logprobs.tolist()
         act = {
             Kind.PREFILL: self._prefilled,
             Kind.DECODE: self._decoded,
             Kind.VERIFY: self._verified,
-        }[flight.batch.kind]
-        for at, item in enumerate(flight.batch.items):
+        }[launch.batch.kind]
+        for at, item in enumerate(launch.batch.items):
             act(item, before[at], tokens[at][: accept[at]], logprobs[at][: accept[at]])
 
     def end(self, running: Running, reason: str) -> None:

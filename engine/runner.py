@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -9,20 +10,19 @@ from torch import Tensor
 
 from slotscope.instrument.event import Kind
 
-from .batch import Batch, Item, Result
+from .batch import Batch, Item, Launch, Result
 from .forward import Forward, Track
 from .grids import Grids
-from .memory import Memory
-from .models.base import Model
+from .pipeline.stage import Stage
 from .request import SamplingParams
 from .rows import DISCARD, Rows
 from .sampler import Sampler
 from .slots import PAD
-from .speculation.accept import Accepted, accept, along, compact
-from .speculation.commit import commit, prepare
+from .snapshot import Snapshot
+from .speculation.accept import accept, along
+from .speculation.commit import prepare
 from .speculation.draft import Draft
 from .speculation.drafter import Drafter
-from .states import States
 
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 """Batch sizes of decode and verify, as CUDA graphs would have them; the rest is padding."""
@@ -30,153 +30,139 @@ BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 
 class Runner:
     """Reads what it needs to know of a row (length, last token) on the device, never from the host,
-    so that a batch may be launched before the one ahead of it is retired."""
+    so that a batch may be launched before the one ahead of it is retired.
+
+    A batch takes steps: `snapshot` when it is launched, each stage's layers, `choose`, each stage's
+    `settle`, and `advance`. `run` takes them at once; a pipeline takes them one by one.
+    """
 
     def __init__(
         self,
-        model: Model,
-        memory: Memory,
+        stages: Sequence[Stage],
         rows: Rows,
-        states: States,
         sampler: Sampler,
         drafter: Drafter | None,
         grids: Grids,
         *,
         commits: bool,
+        stable_rows: bool = True,
     ) -> None:
-        self.model, self.memory, self.rows, self.states = model, memory, rows, states
+        self.stages, self.rows = tuple(stages), rows
         self._sampler, self._drafter, self._grids = sampler, drafter, grids
-        self._commits = commits  # False: the verify of this drafter moves no state
+        self.commits = commits  # False: the verify of this drafter moves no state
+        self._stable_rows = stable_rows  # False: scratch goes by the place in the batch
 
     @torch.inference_mode()
-    def run(self, batch: Batch) -> Result:
-        """Launch a batch. Initialises the slots of new requests first, in stream order."""
-        if batch.kind is Kind.PREFILL:
-            return self._prefill(batch.items)
-        if batch.kind is Kind.DECODE:
-            return self._decode(batch.items)
-        return self._verify(batch.items)
+    def run(self, launch: Launch) -> Result:
+        """Compute a batch, on all stages at once."""
+        snapshot = self.snapshot(launch)
+        hidden: Tensor | None = None
+        for stage in self.stages:
+            hidden = stage.forward(snapshot, hidden)
+        assert hidden is not None, "a model has at least one stage"
+        result = self.choose(snapshot, hidden)
+        for stage in self.stages if snapshot.plan else ():
+            stage.compact(snapshot, result)
+            if self.commits:
+                stage.commit(snapshot, result, self._grids)
+        self.advance(snapshot, hidden, result)
+        return result
 
-    def _prefill(self, items: tuple[Item, ...]) -> Result:
-        self._initialise(items)
-        rows = self._index([item.running.row for item in items])
-        lengths = [item.end - item.start for item in items]
-        batch = self._prefill_batch(items, rows, lengths)
-        hidden = self.model.forward(batch, self.memory)
-        last = self._index(lengths).cumsum(0) - 1
-        logits = self.model.logits(hidden[last])[:, None]
-        before = self.rows.lengths[rows]
-        ends = before + self._index(lengths)
-        tokens, logprobs = self._sampler.choose(logits, _asked(items), ends[:, None])
-        self.rows.lengths[rows] = ends
-        self._keep_chosen(items, rows, ends, tokens[:, 0])
-        if self._drafter:
-            following = torch.cat(
-                [self.rows.tokens[i.running.row, i.start + 1 : i.end + 1] for i in items]
-            )
-            self._drafter.observe(batch, hidden, following, rows, last)
-        return _single(tokens, logprobs, before)
-
-    def _decode(self, items: tuple[Item, ...]) -> Result:
+    @torch.inference_mode()
+    def snapshot(self, launch: Launch) -> Snapshot:
+        """What the batch computes, and where it reads and writes."""
+        items = launch.batch.items
+        if launch.batch.kind is Kind.PREFILL:
+            rows = self._index([item.running.row for item in items])
+            return Snapshot(launch, self._prefill_forward(items, rows), rows)
         count, rows, slots = self._padded(items)
-        before = self.rows.lengths[rows]
-        tokens = self.rows.tokens[rows, before][:, None]
-        batch = self._steps(Kind.DECODE, items, rows, slots, tokens)
-        hidden = self.model.forward(batch, self.memory)
-        logits = self.model.logits(hidden)[:count, None]
-        chosen, logprobs = self._sampler.choose(logits, _asked(items), before[:count, None] + 1)
-        self._copy_tracks(items)
-        rows, before = rows[:count], before[:count]
-        self.rows.lengths[rows] = before + 1
-        self.rows.tokens[rows, before + 1] = chosen[:, 0]
-        return _single(chosen, logprobs, before)
-
-    def _verify(self, items: tuple[Item, ...]) -> Result:
+        if launch.batch.kind is Kind.DECODE:
+            last = self.rows.tokens[rows, self.rows.lengths[rows]][:, None]
+            return Snapshot(launch, self._steps(launch.batch, rows, slots, last), rows)
         assert self._drafter is not None
-        count, rows, slots = self._padded(items)
+        held = self._scratch(items)
+        scratch = self._index([*held, *[DISCARD] * (len(rows) - count)])
         plan = prepare(
-            rows[:count],
+            scratch[:count],
             [item.live_slot for item in items],
             [item.target.slot if item.target else None for item in items],
         )
-        before = self.rows.lengths[rows]
         draft = self._drafter.draft(rows)
-        batch = self._steps(Kind.VERIFY, items, rows, slots, self._fed(rows, before, draft), draft)
-        hidden = self.model.forward(batch, self.memory)
-        logits = self.model.logits(hidden).view(len(rows), -1, self.model.vocab_size)[:count]
-        mine, before = draft.of(count), before[:count]
-        places = before[:, None] + 1 + mine.depths()
-        chosen, logprobs = self._sampler.choose(logits, _asked(items), places)
-        accepted = accept(mine, chosen)
-        if self._commits:
-            commit(self.states, plan, self._grids, before, accepted)
-        if draft.parents is not None:
-            chosen, logprobs = along(accepted.path, chosen), along(accepted.path, logprobs)
-            batch, hidden = self._chained(batch, hidden, accepted)
-        self._advance(batch, hidden, rows, before, chosen, accepted)
-        return Result(chosen, logprobs, before, accepted.length, accepted.index)
+        fed = self._fed(rows, self.rows.lengths[rows], draft)
+        forward = self._steps(launch.batch, rows, slots, fed, draft, scratch)
+        return Snapshot(launch, forward, rows, plan, held, draft)
+
+    @torch.inference_mode()
+    def choose(self, snapshot: Snapshot, hidden: Tensor) -> Result:
+        """Tokens from the last stage's hidden [T, H]; of a verify, how many of its drafts hold."""
+        model, forward, count = self.stages[-1].model, snapshot.forward, snapshot.count
+        asked, before = _asked(snapshot.batch.items), forward.contexts[:count]
+        if snapshot.draft is not None:
+            draft = snapshot.draft.of(count)
+            logits = model.logits(hidden).view(len(snapshot.rows), -1, model.vocab_size)[:count]
+            places = before[:, None] + 1 + draft.depths()
+            chosen, logprobs = self._sampler.choose(logits, asked, places)
+            accepted = accept(draft, chosen)
+            if draft.parents is not None:
+                chosen, logprobs = along(accepted.path, chosen), along(accepted.path, logprobs)
+            return Result(chosen, logprobs, before, accepted.length, accepted.index)
+        lengths = self._index(forward.lengths)
+        last, ends = (lengths.cumsum(0) - 1)[:count], before + lengths[:count]
+        logits = model.logits(hidden[last])[:, None]
+        tokens, logprobs = self._sampler.choose(logits, asked, ends[:, None])
+        return Result(tokens, logprobs, before, torch.ones_like(before), torch.zeros_like(tokens))
+
+    @torch.inference_mode()
+    def advance(self, snapshot: Snapshot, hidden: Tensor, result: Result) -> None:
+        """Let the rows and the drafter know of what was chosen."""
+        self.record(snapshot, result)
+        if self._drafter is None or snapshot.batch.kind is Kind.DECODE:
+            return
+        if snapshot.batch.kind is Kind.PREFILL:
+            self._observe_prefill(snapshot, hidden)
+        else:
+            self._observe_verify(snapshot, hidden, result)
+
+    def record(self, snapshot: Snapshot, result: Result) -> None:
+        """Advance the rows; what was chosen beyond the accepted tokens is overwritten later."""
+        count, items, before = snapshot.count, snapshot.batch.items, result.before
+        rows = snapshot.rows[:count]
+        if snapshot.batch.kind is Kind.PREFILL:
+            ends = before + self._index(snapshot.forward.lengths)
+            self.rows.lengths[rows] = ends
+            self._keep_chosen(items, rows, ends, result.tokens[:, 0])
+            return
+        ahead = torch.arange(1, result.tokens.shape[1] + 1, device=rows.device)
+        self.rows.tokens[rows[:, None], before[:, None] + ahead] = result.tokens
+        self.rows.lengths[rows] = before + result.accept
+
+    def _observe_prefill(self, snapshot: Snapshot, hidden: Tensor) -> None:
+        assert self._drafter is not None
+        forward = snapshot.forward
+        following = torch.cat(
+            [
+                self.rows.tokens[item.running.row, item.start + 1 : item.end + 1]
+                for item in snapshot.batch.items
+            ]
+        )
+        last = self._index(forward.lengths).cumsum(0) - 1
+        self._drafter.observe(forward, hidden, following, snapshot.rows, last)
+
+    def _observe_verify(self, snapshot: Snapshot, hidden: Tensor, result: Result) -> None:
+        assert self._drafter is not None
+        forward, rows = snapshot.forward, snapshot.rows
+        if forward.parents is not None:
+            forward, hidden = _chained(snapshot, hidden, result)
+        count, width = result.tokens.shape
+        following = torch.zeros(len(rows), width, dtype=torch.int64, device=rows.device)
+        following[:count] = result.tokens
+        last = torch.arange(len(rows), device=rows.device) * width
+        last[:count] += result.accept - 1
+        self._drafter.observe(forward, hidden, following.reshape(-1), rows, last)
 
     def _fed(self, rows: Tensor, before: Tensor, draft: Draft) -> Tensor:
         """[B, S]: each row's last token, and the guesses behind it."""
         return torch.cat([self.rows.tokens[rows, before][:, None], draft.tokens], 1)
-
-    def _chained(
-        self, batch: Forward, hidden: Tensor, accepted: Accepted
-    ) -> tuple[Forward, Tensor]:
-        """The path of a tree, padding included, as if it had been fed as a chain; its KV moves."""
-        rows, width = len(batch.lengths), accepted.index.shape[1]
-        path = torch.arange(width, device=hidden.device).repeat(rows, 1)
-        path[: len(accepted.length)] = accepted.path
-        locations = batch.locations.view(rows, -1)
-        compact(self.memory, locations, path)
-        chain = replace(
-            batch,
-            positions=(batch.contexts[:, None] + torch.arange(width, device=path.device)).flatten(),
-            lengths=[width] * rows,
-            locations=locations[:, :width].flatten(),
-            parents=None,
-        )
-        return chain, along(path, hidden.view(rows, -1, hidden.shape[-1])).flatten(0, 1)
-
-    def _advance(
-        self,
-        batch: Forward,
-        hidden: Tensor,
-        rows: Tensor,
-        before: Tensor,
-        chosen: Tensor,
-        accepted: Accepted,
-    ) -> None:
-        """Advance the rows; what was chosen beyond the accepted tokens is overwritten later."""
-        assert self._drafter is not None
-        count, width = chosen.shape
-        mine = rows[:count]
-        ahead = torch.arange(1, width + 1, device=rows.device)
-        self.rows.tokens[mine[:, None], before[:, None] + ahead] = chosen
-        self.rows.lengths[mine] = before + accepted.length
-        following = torch.zeros(len(rows), width, dtype=torch.int64, device=rows.device)
-        following[:count] = chosen
-        last = torch.arange(len(rows), device=rows.device) * width
-        last[:count] += accepted.length - 1
-        self._drafter.observe(batch, hidden, following.reshape(-1), rows, last)
-
-    def _initialise(self, items: tuple[Item, ...]) -> None:
-        """The deferred copy-on-write and clear of new requests."""
-        fresh = [item for item in items if item.fresh]
-        restored = [item for item in fresh if item.source is not None]
-        self.states.copy(
-            [item.source for item in restored if item.source is not None],
-            [item.live_slot for item in restored],
-        )
-        self.states.clear([item.live_slot for item in fresh if item.source is None])
-
-    def _copy_tracks(self, items: tuple[Item, ...]) -> None:
-        """Decode: a checkpoint is a copy of the live state after the step."""
-        tracked = [item for item in items if item.target]
-        self.states.copy(
-            [item.live_slot for item in tracked],
-            [item.target.slot for item in tracked if item.target],
-        )
 
     def _keep_chosen(
         self, items: tuple[Item, ...], rows: Tensor, ends: Tensor, chosen: Tensor
@@ -185,7 +171,8 @@ class Runner:
         final = torch.tensor([item.last for item in items], device=rows.device)
         self.rows.tokens[rows[final], ends[final]] = chosen[final]
 
-    def _prefill_batch(self, items: tuple[Item, ...], rows: Tensor, lengths: list[int]) -> Forward:
+    def _prefill_forward(self, items: tuple[Item, ...], rows: Tensor) -> Forward:
+        lengths = [item.end - item.start for item in items]
         positions = torch.cat([torch.arange(i.start, i.end, device=rows.device) for i in items])
         repeated = rows.repeat_interleave(self._index(lengths))
         tracks = tuple(
@@ -207,12 +194,12 @@ class Runner:
 
     def _steps(
         self,
-        kind: Kind,
-        items: tuple[Item, ...],
+        batch: Batch,
         rows: Tensor,
         slots: Tensor,
         tokens: Tensor,
         draft: Draft | None = None,
+        scratch: Tensor | None = None,
     ) -> Forward:
         """A decode or verify of tokens [B, S], padding included."""
         width = tokens.shape[1]
@@ -220,10 +207,10 @@ class Runner:
         places = context[:, None] + torch.arange(width, device=rows.device)
         positions = context[:, None] + draft.depths() if draft else places
         # The host's bound on the longest row, not the device's own figure: reading that would wait.
-        longest = min(max(item.end for item in items) + 2 * width, self.rows.width)
+        longest = min(max(item.end for item in batch.items) + 2 * width, self.rows.width)
         locations = self.rows.table[rows[:, None], places]
         return Forward(
-            kind=kind,
+            kind=batch.kind,
             tokens=tokens.reshape(-1),
             positions=positions.reshape(-1),
             lengths=[width] * len(rows),
@@ -231,9 +218,16 @@ class Runner:
             locations=locations.reshape(-1),
             table=self.rows.table[rows, :longest],
             slots=slots,
-            scratch=rows if kind is Kind.VERIFY else None,
+            scratch=scratch,
             parents=draft.parents if draft else None,
         )
+
+    def _scratch(self, items: tuple[Item, ...]) -> tuple[int, ...]:
+        """A request's own row, its from admission to end. A place in the batch is another request's
+        in the next batch, which a pipeline stage may compute before this one's result comes."""
+        if self._stable_rows:
+            return tuple(item.running.row for item in items)
+        return tuple(range(1, len(items) + 1))
 
     def _padded(self, items: tuple[Item, ...]) -> tuple[int, Tensor, Tensor]:
         """Number of real rows; rows and live slots, filled up to the bucket's size."""
@@ -247,9 +241,20 @@ class Runner:
         return torch.tensor(values, dtype=torch.int64, device=self.rows.table.device)
 
 
-def _single(tokens: Tensor, logprobs: Tensor, before: Tensor) -> Result:
-    """One token a row, as prefill and decode choose it."""
-    return Result(tokens, logprobs, before, torch.ones_like(before), torch.zeros_like(tokens))
+def _chained(snapshot: Snapshot, hidden: Tensor, result: Result) -> tuple[Forward, Tensor]:
+    """The path of a tree, padding included, as if it had been fed as a chain."""
+    forward, rows = snapshot.forward, len(snapshot.rows)
+    path = snapshot.path(result)
+    width = path.shape[1]
+    ahead = torch.arange(width, device=path.device)
+    chain = replace(
+        forward,
+        positions=(forward.contexts[:, None] + ahead).flatten(),
+        lengths=[width] * rows,
+        locations=forward.locations.view(rows, -1)[:, :width].flatten(),
+        parents=None,
+    )
+    return chain, along(path, hidden.view(rows, -1, hidden.shape[-1])).flatten(0, 1)
 
 
 def _asked(items: tuple[Item, ...]) -> list[SamplingParams]:

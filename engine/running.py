@@ -55,6 +55,7 @@ class Running:
     pair: Pair = field(default_factory=Pair)
     tracked: Target | None = None  # left by the last prefill chunk, to be published
     outstanding: deque[Target | None] = field(default_factory=deque)  # of verifies in flight
+    micro_batch: int = 0  # the one that it is computed with, from admission to end
     gone: bool = False  # ended or retracted: results of forwards that name it are of no use
 
     @property

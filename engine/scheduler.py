@@ -16,7 +16,7 @@ from .prefill import Prefill
 from .request import Request
 from .retire import Retire
 from .runner import Runner
-from .telling import launched
+from .telling import launched, staged
 
 
 class Scheduler:
@@ -76,23 +76,30 @@ class Scheduler:
         if self.idle:
             self.cache.check(idle=True)
 
-    def _next_batch(self) -> Batch | None:
-        room = self.config.max_running_requests - self.running_count
-        return self.prefill.next_batch(room, self.decode.headroom) or self._next_step()
+    @property
+    def _room(self) -> int:
+        """Requests that may still be seated."""
+        return self.config.max_running_requests - self.running_count
 
-    def _next_step(self) -> Batch | None:
+    def _next_batch(self) -> Batch | None:
+        return self.prefill.next_batch(self._room, self.decode.headroom) or self._next_step()
+
+    def _next_step(self, micro_batch: int = 0) -> Batch | None:
         """One step of everybody who decodes; where KV is short for that, some are retracted."""
-        while victim := self.decode.make_room():
+        while victim := self.decode.make_room(micro_batch):
             self.retire.retract(victim)
             self.decode.gave_way()
-        return self.decode.next_batch()
+        return self.decode.next_batch(micro_batch)
 
     def _launch(self, batch: Batch) -> Flight:
-        number = next(self._numbers)
-        launch = launched(number, batch, self._grids)
-        slots = tuple(item.live_slot for item in batch.items)
-        result = self._runner.run(batch)
+        launch = launched(next(self._numbers), batch)
+        staged(launch, self._grids)
+        result = self._runner.run(launch)
+        self._seat(batch)
+        return Flight(launch, result)
+
+    def _seat(self, batch: Batch) -> None:
+        """Whose prompt is launched whole decodes from now on."""
         if batch.kind is Kind.PREFILL:
             # Their first token is known on the device, so they may step before it is retired.
             self.decode.running += [item.running for item in batch.items if item.last]
-        return Flight(number, launch, batch, slots, result)

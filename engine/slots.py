@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
@@ -38,12 +39,18 @@ class SlotPool:
     3. A free starts a new generation, so a stale lease can't free again.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, pools: Sequence[int] = (0,)) -> None:
         self.size = size
+        self._pools = tuple(pools)  # in the trace: each pipeline stage has its part of every slot
         self._free: deque[int] = deque(range(1, size + 1))
         self._owner: dict[int, Owner] = {}
         self._generation = [0] * (size + 1)
         self._in_nodes = 0
+
+    def tell(self, op: Op, **columns: Any) -> None:
+        """Tell the trace of an act on slots, once for each stage's part of them."""
+        for pool in self._pools if probe.level else ():
+            probe.emit(op, pool=pool, **columns)
 
     @property
     def free_count(self) -> int:
@@ -53,12 +60,12 @@ class SlotPool:
     def allocate(self, role: Role, request: int) -> Lease | None:
         """Begin a lease for a request, or say that none is free."""
         if not self._free:
-            probe.emit(Op.ALLOCATE, request=request, role=role, outcome=Outcome.FAILED)
+            self.tell(Op.ALLOCATE, request=request, role=role, outcome=Outcome.FAILED)
             return None
         slot = self._free.popleft()
         self._generation[slot] += 1
         self._owner[slot] = Owner(request=request)
-        probe.emit(Op.ALLOCATE, slots=slot, request=request, role=role)
+        self.tell(Op.ALLOCATE, slots=slot, request=request, role=role)
         return Lease(slot, self._generation[slot])
 
     def give(self, lease: Lease, giver: Owner, taker: Owner) -> None:
@@ -74,7 +81,7 @@ class SlotPool:
         self._in_nodes -= owner.node is not None
         self._generation[lease.slot] += 1
         self._free.append(lease.slot)
-        probe.emit(Op.FREE, slots=lease.slot, request=owner.request, node=owner.node, role=role)
+        self.tell(Op.FREE, slots=lease.slot, request=owner.request, node=owner.node, role=role)
 
     def owned_by_requests(self) -> int:
         """Slots that running requests pin."""

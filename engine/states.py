@@ -13,32 +13,32 @@ from .memory import Memory
 
 
 class States:
-    """Each call covers all layers and both components (conv and SSM)."""
+    """Each call covers all layers of all given memories, and both components (conv and SSM)."""
 
-    def __init__(self, memory: Memory, chunk: int) -> None:
-        self.memory = memory
+    def __init__(self, memories: Sequence[Memory], chunk: int) -> None:
+        self._memories = tuple(memories)
         self.chunk = chunk  # prefill yields a state every so many tokens
 
     def copy(self, source: Sequence[int], target: Sequence[int]) -> None:
         """State of source[i] becomes that of target[i]. No slot is in both."""
-        if target:
-            memory = self.memory
-            state.copy((memory.conv, memory.ssm), self._index(source), self._index(target))
+        for memory in self._memories if target else ():
+            state.copy((memory.conv, memory.ssm), _index(source, memory), _index(target, memory))
 
     def clear(self, slots: Sequence[int]) -> None:
         """An empty state, as before the first token."""
-        if slots:
-            state.clear((self.memory.conv, self.memory.ssm), self._index(slots))
+        for memory in self._memories if slots else ():
+            state.clear((memory.conv, memory.ssm), _index(slots, memory))
 
     def scatter(self, rows: Tensor, steps: Tensor, slots: Tensor) -> None:
         """After a verify: the state at tree step steps[i] of scratch row rows[i] goes to slots[i].
 
         A step of -1, or slot 0, writes nothing. All three are [N] int64 on the device.
         """
-        memory = self.memory
-        state.scatter(
-            memory.conv, memory.ssm, memory.conv_steps, memory.ssm_steps, rows, steps, slots
-        )
+        for memory in self._memories:
+            state.scatter(
+                memory.conv, memory.ssm, memory.conv_steps, memory.ssm_steps, rows, steps, slots
+            )
 
-    def _index(self, slots: Sequence[int]) -> Tensor:
-        return torch.tensor(slots, dtype=torch.int64, device=self.memory.ssm.device)
+
+def _index(slots: Sequence[int], memory: Memory) -> Tensor:
+    return torch.tensor(slots, dtype=torch.int64, device=memory.ssm.device)

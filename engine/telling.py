@@ -5,71 +5,126 @@ The acts of a forward all carry its `launch`, so that the trace sorts them in st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slotscope.instrument import probe
-from slotscope.instrument.event import Kind, Op, Role, Unit
+from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
 
-from .batch import Batch, Flight, Item
+from .batch import Batch, Item, Launch
 from .grids import Grids
 from .running import Target
 
 
-def launched(number: int, batch: Batch, grids: Grids) -> int:
-    """Tell of a forward that is about to run. Returns its place in stream order."""
-    if not probe.level:
-        return 0
-    launch = probe.emit(Op.FORWARD_LAUNCH, forward=number, kind=batch.kind, stream=0)
-    if batch.kind is Kind.VERIFY:
-        _plans(number, launch, batch)
-        return launch
-    if batch.kind is Kind.PREFILL:
-        _initialised(number, launch, batch)
-    items = batch.items
-    probe.emit(
-        Op.ADVANCE,
-        slots=[item.live_slot for item in items],
-        request=[item.running.number for item in items],
-        row=[item.running.row for item in items],
-        role=Role.LIVE,
-        depth_before=[item.start for item in items],
-        depth=[item.end for item in items],
-        forward=number,
-        kind=batch.kind,
-        launch=launch,
+def launched(number: int, batch: Batch, micro_batch: int | None = None) -> Launch:
+    """Tell of a forward that is about to run."""
+    order = probe.emit(
+        Op.FORWARD_LAUNCH, forward=number, kind=batch.kind, stream=0, micro_batch=micro_batch
     )
-    _tracks(number, launch, batch, grids)
-    return launch
+    slots = tuple(item.live_slot for item in batch.items)
+    return Launch(number, order, batch, slots, micro_batch)
 
 
-def retired(
-    flight: Flight, before: list[int], paths: list[list[int]], grids: Grids, *, commits: bool
+def staged(
+    launch: Launch, grids: Grids, pool: int = 0, scratch: Sequence[int] | None = None
 ) -> None:
-    """Tell that the host has read a forward's result, and what a verify has done with it.
+    """Tell what a stage, whose slots are those of `pool`, is about to do for a forward.
 
-    `paths` are the accepted nodes of each row, which are tokens in a chain.
-    `commits` is false where the drafter's verify moves no state, as before `shared-commit`.
+    `scratch` names the scratch rows of a verify, which are the requests' own where it is left out.
     """
     if not probe.level:
         return
-    kind = flight.batch.kind
-    if kind is Kind.VERIFY and commits:
-        _commits(flight, before, paths)
-        _crossings(flight, before, paths, grids)
-    probe.emit(Op.FORWARD_DONE, forward=flight.number, kind=kind, launch=flight.launch)
+    batch = launch.batch
+    said = _said(launch, pool)
+    if batch.kind is Kind.VERIFY:
+        _plans(batch, scratch or _rows(batch), said)
+        return
+    if batch.kind is Kind.PREFILL:
+        _initialised(batch, said)
+    items = batch.items
+    probe.emit(
+        Op.ADVANCE,
+        slots=launch.slots,
+        request=[item.running.number for item in items],
+        row=_rows(batch),
+        role=Role.LIVE,
+        depth_before=[item.start for item in items],
+        depth=[item.end for item in items],
+        **said,
+    )
+    _tracks(batch, grids, said)
 
 
-def _initialised(number: int, launch: int, batch: Batch) -> None:
+def committed(
+    launch: Launch,
+    before: list[int],
+    paths: list[list[int]],
+    grids: Grids,
+    pool: int = 0,
+    *,
+    scratch: Sequence[int] | None = None,
+    micro_batch: int | None = None,
+) -> None:
+    """Tell what a verify has done with what it accepted, on the stage whose slots are `pool`'s.
+
+    `paths` are the accepted nodes of each row, which are tokens in a chain. `micro_batch` is that
+    of the relayed result, which should be the verify's own; `scratch` as in `staged`.
+    """
+    if probe.level:
+        said = _said(launch, pool) | {"micro_batch": micro_batch}
+        rows = scratch or _rows(launch.batch)
+        _commits(launch, before, paths, rows, said)
+        _crossings(launch, before, paths, rows, grids, said)
+
+
+def refused(launch: Launch, accept: Sequence[int], pool: int, micro_batch: int) -> None:
+    """Tell of a commit to `launch`'s slots that came to nothing: the result that was relayed, of
+    `micro_batch`, is for another number of requests."""
+    if probe.level:
+        items = launch.batch.items
+        known = [*accept, *[None] * len(items)]
+        probe.emit(
+            Op.SCATTER,
+            slots=launch.slots,
+            request=[item.running.number for item in items],
+            row=_rows(launch.batch),
+            role=Role.LIVE,
+            accept_len=known[: len(items)],
+            outcome=Outcome.FAILED,
+            **_said(launch, pool) | {"micro_batch": micro_batch},
+        )
+
+
+def retired(launch: Launch) -> None:
+    """Tell that the host has read a forward's result."""
+    probe.emit(
+        Op.FORWARD_DONE,
+        forward=launch.number,
+        kind=launch.batch.kind,
+        launch=launch.order,
+        micro_batch=launch.micro_batch,
+    )
+
+
+def _said(launch: Launch, pool: int) -> dict[str, Any]:
+    """What all acts of a forward on one stage have in common."""
+    return {
+        "forward": launch.number,
+        "kind": launch.batch.kind,
+        "launch": launch.order,
+        "micro_batch": launch.micro_batch,
+        "pool": pool,
+    }
+
+
+def _rows(batch: Batch) -> list[int]:
+    return [item.running.row for item in batch.items]
+
+
+def _initialised(batch: Batch, said: dict[str, Any]) -> None:
     fresh = [item for item in batch.items if item.fresh]
     restored = [item for item in fresh if item.source is not None]
     cleared = [item for item in fresh if item.source is None]
-    said: dict[str, Any] = {
-        "forward": number,
-        "kind": batch.kind,
-        "launch": launch,
-        "role": Role.LIVE,
-    }
     if restored:
         probe.emit(
             Op.RESTORE,
@@ -79,6 +134,7 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
             node=[item.node for item in restored],
             label=[item.start for item in restored],
             depth=[item.start for item in restored],
+            role=Role.LIVE,
             **said,
         )
     if cleared:
@@ -87,11 +143,12 @@ def _initialised(number: int, launch: int, batch: Batch) -> None:
             slots=[item.live_slot for item in cleared],
             request=[item.running.number for item in cleared],
             depth=0,
+            role=Role.LIVE,
             **said,
         )
 
 
-def _tracks(number: int, launch: int, batch: Batch, grids: Grids) -> None:
+def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
     prefill = batch.kind is Kind.PREFILL
     for role, tracked in _by_role(batch):
         depths = [_depth(item.target) for item in tracked]
@@ -107,14 +164,13 @@ def _tracks(number: int, launch: int, batch: Batch, grids: Grids) -> None:
             step=[d - s for d, s in zip(depths, starts, strict=True)] if prefill else None,
             depth=depths,
             grid=grids.checkpoint if prefill else grids.track,
-            forward=number,
-            kind=batch.kind,
-            launch=launch,
+            **said,
         )
 
 
-def _plans(number: int, launch: int, batch: Batch) -> None:
+def _plans(batch: Batch, scratch: Sequence[int], said: dict[str, Any]) -> None:
     aimless = [item for item in batch.items if item.target is None]
+    held = dict(zip(_rows(batch), scratch, strict=True))
     for role, items in (*_by_role(batch), (None, aimless)):
         if items:
             probe.emit(
@@ -123,10 +179,9 @@ def _plans(number: int, launch: int, batch: Batch) -> None:
                 request=[item.running.number for item in items],
                 row=[item.running.row for item in items],
                 role=role,
+                src_row=[held[item.running.row] for item in items],
                 depth_before=[item.start for item in items],
-                forward=number,
-                kind=batch.kind,
-                launch=launch,
+                **said,
             )
 
 
@@ -138,46 +193,55 @@ def _by_role(batch: Batch) -> Iterator[tuple[Role, list[Item]]]:
             yield role, items
 
 
-def _commits(flight: Flight, before: list[int], paths: list[list[int]]) -> None:
-    items = flight.batch.items
+def _commits(
+    launch: Launch,
+    before: list[int],
+    paths: list[list[int]],
+    rows: Sequence[int],
+    said: dict[str, Any],
+) -> None:
+    items = launch.batch.items
     probe.emit(
         Op.SCATTER,
-        slots=flight.slots,
+        slots=launch.slots,
         request=[item.running.number for item in items],
         row=[item.running.row for item in items],
         role=Role.LIVE,
-        src_row=[item.running.row for item in items],
+        src_row=rows,
         step=[path[-1] for path in paths],
         accept_len=[len(path) for path in paths],
         depth_before=before,
         depth=[start + len(path) for start, path in zip(before, paths, strict=True)],
-        forward=flight.number,
-        kind=Kind.VERIFY,
-        launch=flight.launch,
+        **said,
     )
 
 
-def _crossings(flight: Flight, before: list[int], paths: list[list[int]], grids: Grids) -> None:
-    crossed: dict[Role, list[tuple[Item, Target, int, int]]] = {}
-    for item, start, path in zip(flight.batch.items, before, paths, strict=True):
+def _crossings(
+    launch: Launch,
+    before: list[int],
+    paths: list[list[int]],
+    rows: Sequence[int],
+    grids: Grids,
+    said: dict[str, Any],
+) -> None:
+    crossed: dict[Role, list[tuple[Item, Target, int, int, int]]] = {}
+    for item, row, start, path in zip(launch.batch.items, rows, before, paths, strict=True):
         depth = grids.crossed(start, start + len(path))
         if item.target is not None and depth is not None:
             node = path[depth - start - 1]
-            crossed.setdefault(item.target.role, []).append((item, item.target, node, depth))
+            crossed.setdefault(item.target.role, []).append((item, item.target, row, node, depth))
     for role, tracks in crossed.items():
         probe.emit(
             Op.SCATTER,
-            slots=[target.slot for _, target, _, _ in tracks],
+            slots=[target.slot for _, target, *_ in tracks],
             request=[item.running.number for item, *_ in tracks],
             row=[item.running.row for item, *_ in tracks],
             role=role,
-            src_row=[item.running.row for item, *_ in tracks],
-            step=[node for _, _, node, _ in tracks],
+            src_row=[row for _, _, row, _, _ in tracks],
+            step=[node for *_, node, _ in tracks],
             depth=[depth for *_, depth in tracks],
             grid=grids.track,
-            forward=flight.number,
-            kind=Kind.VERIFY,
-            launch=flight.launch,
+            **said,
         )
 
 

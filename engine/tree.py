@@ -231,7 +231,7 @@ class RadixTree:
         assert lease is not None
         node.checkpoint = None
         del self._holders[node.id]
-        probe.emit(Op.EVICT, slots=lease.slot, node=node.id, label=node.depth, role=Role.NODE)
+        self._slots.tell(Op.EVICT, slots=lease.slot, node=node.id, label=node.depth, role=Role.NODE)
         self._slots.free(lease, Owner(node=node.id), Role.NODE)
 
     def _remove(self, leaf: Node) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from slotscope.engine.running import Running, Target
-from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
 from .strategy import Strategy
@@ -104,7 +103,9 @@ class ExtraBufferLazy(Strategy):
         if pair.leases[position] is None:
             if self.config.fail_spare_slots:
                 number = running.number
-                probe.emit(Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED)
+                self.cache.slots.tell(
+                    Op.ALLOCATE, request=number, role=Role.SPARE, outcome=Outcome.FAILED
+                )
                 return None
             evict = not self.patches.on("no-evict-for-spare")
             pair.leases[position] = self.cache.take_slot(running, Role.SPARE, evict=evict)

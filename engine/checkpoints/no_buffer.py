@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from slotscope.engine.running import Running, Target
-from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Role
 
 from .strategy import Strategy
@@ -31,7 +30,7 @@ class NoBuffer(Strategy):
         if copy is None:
             return
         self.states.copy([live.slot], [copy.slot])
-        probe.emit(
+        self.cache.slots.tell(
             Op.COPY,
             slots=copy.slot,
             src_slot=live.slot,

@@ -11,7 +11,6 @@ from slotscope.engine.patches import Patches
 from slotscope.engine.running import Running, Target
 from slotscope.engine.slots import Lease
 from slotscope.engine.states import States
-from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
 
@@ -106,7 +105,7 @@ class Strategy(ABC):
     def _suppress(self, running: Running) -> None:
         """Tell the trace that the keep is held back."""
         pair = running.pair
-        probe.emit(
+        self.cache.slots.tell(
             Op.DONATE,
             slots=self._lease(running, pair.keep).slot,
             request=running.number,
@@ -120,7 +119,7 @@ class Strategy(ABC):
         pair = running.pair
         old = pair.leases[1 - position]
         pair.keep = position
-        probe.emit(
+        self.cache.slots.tell(
             Op.SWAP,
             slots=self._lease(running, position).slot,
             src_slot=None if old is None or outcome is Outcome.IN_PLACE else old.slot,

@@ -9,24 +9,33 @@ from torch import Tensor
 from slotscope.engine.forward import Forward
 from slotscope.engine.memory import Memory, Shape
 
+from .part import Part
+
 
 class Model(Protocol):
-    """A hybrid causal language model, weights loaded. All tensors on one device, one dtype."""
+    """A hybrid causal language model, or one pipeline stage's layers of it, weights loaded. All
+    tensors on one device, one dtype."""
 
     vocab_size: int
     hidden_size: int
     context_max: int
     eos_ids: tuple[int, ...]
     state_chunk: int  # prefill yields a state every so many tokens, counted from the chunk's start
-    has_draft: bool  # an MTP head is there
+    has_draft: bool  # an MTP head is there; of stages the last one has it
+
+    def cut(self, part: Part) -> Model:
+        """A stage's layers of this model, which must be whole. Weights are shared."""
 
     def shape(self) -> Shape:
         """What memory it needs."""
 
-    def forward(self, batch: Forward, memory: Memory) -> Tensor:
-        """Run the trunk: write KV at `locations`, move or scratch states.
+    def forward(self, batch: Forward, memory: Memory, hidden: Tensor | None = None) -> Tensor:
+        """Run its layers: write KV at `locations`, move or scratch states.
 
-        Returns hidden [T, H], normed.
+        Args:
+            hidden: [T, H] from the stage before; None for the first stage, which embeds.
+        Returns:
+            hidden [T, H], behind the model's last layer normed.
         """
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from slotscope.engine.layers.workspace import Workspace
 from slotscope.engine.memory import Memory, Shape
 
 from .error import ModelError
+from .part import WHOLE, Part
 
 
 class Mixer(Protocol):
@@ -73,6 +74,7 @@ class Hybrid:
     norm: Norm
     rotary: Rotary | None = None  # None: positions show in the recurrent layers alone
     head: Head | None = None
+    part: Part = WHOLE  # which of the model's layers `blocks` are
     embedding_scale: float = 1.0
     logits_scale: float = 1.0
     state_chunk: int = field(init=False, default=CHUNK)
@@ -89,14 +91,38 @@ class Hybrid:
         """What memory it needs. The MTP layer's keys and values are the last attention layer's."""
         return self.memory_shape
 
+    def cut(self, part: Part) -> Hybrid:
+        """Its memory counts its own layers alone, so they are numbered anew."""
+        chosen = part.layers(len(self.blocks))
+        recurrent = [hasattr(block.mixer, "recurrence") for block in self.blocks]
+        skipped_states = sum(recurrent[: chosen.start])
+        skipped_keys = chosen.start - skipped_states
+        states = sum(recurrent[chosen.start : chosen.stop])
+        head = self.head if part.last else None
+
+        def moved(block: Block) -> Block:
+            return replace(block, mixer=_renumbered(block.mixer, skipped_keys, skipped_states))
+
+        return replace(
+            self,
+            part=part,
+            blocks=tuple(moved(block) for block in self.blocks[chosen.start : chosen.stop]),
+            head=head and replace(head, block=moved(head.block)),
+            memory_shape=replace(
+                self.memory_shape,
+                attention_layers=len(chosen) - states + (head is not None),
+                recurrent_layers=states,
+            ),
+        )
+
     @torch.inference_mode()
-    def forward(self, batch: Forward, memory: Memory) -> Tensor:
-        """Run the trunk. Returns hidden [T, H], normed."""
-        x = self._embed(batch.tokens)
+    def forward(self, batch: Forward, memory: Memory, hidden: Tensor | None = None) -> Tensor:
+        """Run its layers. Returns hidden [T, H], normed behind the last of all."""
+        x = self._embed(batch.tokens) if hidden is None else hidden
         plan = Plan.of(batch, self.rotary, x.dtype, self._workspace)
         for block in self.blocks:
             x = block(x, plan, memory)
-        return self.norm(x)
+        return self.norm(x) if self.part.last else x
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
@@ -121,3 +147,13 @@ class Hybrid:
     def _embed(self, tokens: Tensor) -> Tensor:
         x = embedding(tokens, self.embedding)
         return x if self.embedding_scale == 1 else x * self.embedding_scale
+
+
+def _renumbered(mixer: Any, keys: int, states: int) -> Mixer:
+    """The mixer, its layer counted from so many attending, or so many recurrent, layers on."""
+    if hasattr(mixer, "recurrence"):
+        layer = mixer.recurrence.layer - states
+        moved: Mixer = replace(mixer, recurrence=replace(mixer.recurrence, layer=layer))
+    else:
+        moved = replace(mixer, layer=mixer.layer - keys)
+    return moved

@@ -1,12 +1,14 @@
 -- id: D4
 -- name: commit
 -- severity: corruption
--- invariant: a verify that was read has exactly one commit for each request in its plan; the commit
---   moves the live state by accept_len tokens, at least one; the next act begins at that depth.
+-- invariant: a verify that was read has exactly one commit for each request in its plan, on each
+--   pipeline stage; it reads what that verify left in scratch; it moves the live state by
+--   accept_len tokens, at least one; the next act begins at that depth.
 -- needs: verify.plan, scatter, forward.launch, forward.done
--- blind where: op = 'scatter' AND role = 'live' AND depth IS NULL
+-- blind where: op = 'scatter' AND role = 'live' AND depth IS NULL AND NOT in_vain(outcome)
 -- evidence: the plan and the forward's done where the commit is missing, else the commits, or the
---   commit and the act that begins elsewhere.
+--   commit and the act that begins elsewhere; where scratch was overwritten, both plans and the
+--   commit.
 -- example: r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 /2 V3
 -- false positives: none known. A verify is judged only after its process launched or read another
 --   forward or ended the request, as the host says the commit when it retires the result.
@@ -22,8 +24,11 @@ last_beat AS (
     GROUP BY process
 ),
 plan AS (
-    SELECT p.process, p.forward, p.request, p.event, p.pool, p.position, p.time_ns, p.depth_before,
-           done.event AS done_event
+    SELECT p.process, p.forward, p.request, p.event, COALESCE(p.pool, 0) AS pool, p.position,
+           p.time_ns, p.depth_before, done.event AS done_event,
+           CASE WHEN p.micro_batch IS NULL THEN ''
+                ELSE format(' of micro-batch {}, on {},', p.micro_batch,
+                            stage_name(p.process, p.pool)) END AS whereabouts
     FROM seen p
     JOIN beat done
       ON done.process = p.process AND done.forward = p.forward AND done.op = 'forward.done'
@@ -40,10 +45,11 @@ plan AS (
 live_scatter AS (
     SELECT *, act_name(op, role, forward, event) AS the_commit
     FROM seen
-    WHERE op = 'scatter' AND role = 'live'
+    WHERE op = 'scatter' AND role = 'live' AND NOT in_vain(outcome)
 ),
 commits AS (
-    SELECT process, forward, request, component, list(event ORDER BY "order", seq) AS events
+    SELECT process, COALESCE(pool, 0) AS pool, forward, request, component,
+           list(event ORDER BY "order", seq) AS events
     FROM live_scatter
     GROUP BY ALL
 ),
@@ -54,26 +60,27 @@ home AS (
     WHERE op = 'allocate' AND role = 'live'
 ),
 uncommitted AS (
-    SELECT p.process, COALESCE(h.pool, p.pool) AS pool, h.slot, h.generation, p.request, p.forward,
+    SELECT p.process, p.pool, h.slot, h.generation, p.request, p.forward,
            p.position, p.time_ns,
            CASE WHEN c.events IS NULL THEN [p.event, p.done_event] ELSE c.events END AS witness,
            CASE WHEN c.events IS NULL
-                THEN format('Let forward {} verify {} from {} tokens on ({}); then its result was '
-                            || 'read ({}); however, no commit moved {} by what it accepted: the '
+                THEN format('Let forward {}{} verify {} from {} tokens on ({}); then its result '
+                            || 'was read ({}); however, no commit moved {} by what it accepted: the '
                             || 'state stays behind the tokens that were sent, a contradiction.',
-                            p.forward, request_name(p.process, p.request), p.depth_before,
+                            p.forward, p.whereabouts, request_name(p.process, p.request), p.depth_before,
                             event_name(p.event), event_name(p.done_event),
                             COALESCE(lease_name(h.slot, h.generation), 'the live state'))
-                ELSE format('Let forward {} verify {} once ({}); however, {} commits of it were '
+                ELSE format('Let forward {}{} verify {} once ({}); however, {} commits of it were '
                             || 'said {}: the state moves once for each, a contradiction.',
-                            p.forward, request_name(p.process, p.request), event_name(p.event),
+                            p.forward, p.whereabouts, request_name(p.process, p.request), event_name(p.event),
                             len(c.events),
                             list_transform(c.events, lambda e: event_name(e)))
            END AS because
     FROM plan p
-    LEFT JOIN commits c USING (process, forward, request)
+    LEFT JOIN commits c USING (process, pool, forward, request)
     ASOF LEFT JOIN home h
-           ON h.process = p.process AND h.request = p.request AND h.position <= p.position
+           ON h.process = p.process AND h.pool = p.pool AND h.request = p.request
+          AND h.position <= p.position
     WHERE COALESCE(len(c.events), 0) <> 1
 ),
 astray AS (
@@ -102,8 +109,42 @@ elsewhere AS (
       AND (f.op = 'advance' OR f.op = 'scatter' AND f.role = 'live')
       AND f.depth_before <> f.depth_was
       AND c.op = 'scatter' AND c.role = 'live'
+),
+-- What each verify left in scratch, and which plan was the next to use the same row.
+scratch AS (
+    SELECT process, pool, forward, request, micro_batch, src_row, event, "order",
+           lead(event) OVER later AS next_event, lead("order") OVER later AS next_order,
+           lead(forward) OVER later AS next_forward, lead(request) OVER later AS next_request,
+           lead(micro_batch) OVER later AS next_micro_batch
+    FROM seen
+    WHERE op = 'verify.plan' AND src_row IS NOT NULL
+    WINDOW later AS (PARTITION BY process, pool, src_row ORDER BY "order", seq)
+),
+-- On a stage that waits for a relayed result, later verifies come between a verify and its commit,
+-- though its forward was launched before theirs.
+overwritten AS (
+    SELECT c.process, c.pool, c.slot, c.generation, c.request, c.forward, c.position, c.time_ns,
+           [s.event, s.next_event, c.event] AS witness,
+           format('Let forward {} of micro-batch {}, on {}, leave the states of {} in scratch row '
+                  || '{} ({}); then forward {} of micro-batch {} left those of {} there ({}); '
+                  || 'however, {} takes them for its own: {} gets the state of another verify, a '
+                  || 'contradiction.',
+                  s.forward, s.micro_batch, stage_name(s.process, s.pool),
+                  request_name(s.process, s.request), s.src_row, event_name(s.event),
+                  s.next_forward, s.next_micro_batch, request_name(s.process, s.next_request),
+                  event_name(s.next_event), act_name(c.op, c.role, c.forward, c.event),
+                  request_name(c.process, c.request)) AS because
+    FROM scratch s
+    JOIN seen r ON r.op = 'relay.receive' AND r.process = s.process AND r.pool = s.pool
+               AND r.forward = s.forward AND r.request = s.request
+    JOIN live_scatter c ON c.process = s.process AND c.pool = s.pool
+                       AND c.forward = s.forward AND c.request = s.request
+                       AND c.src_row = s.src_row
+    WHERE s.next_order < r."order"
 )
 FROM uncommitted
+UNION ALL
+FROM overwritten
 UNION ALL
 FROM astray
 UNION ALL

@@ -50,3 +50,10 @@ CREATE OR REPLACE TEMP MACRO said_late(position, "order", other) AS
 
 -- ... of a tree node, which not every engine names.
 CREATE OR REPLACE TEMP MACRO node_name(number) AS COALESCE('node ' || number, 'the tree');
+
+-- ... a pipeline stage: the rank that its process told, else the pool, of which each stage has one.
+CREATE OR REPLACE TEMP MACRO stage_name(in_process, pool) AS
+    'stage ' || COALESCE(
+        (SELECT any_value(value) FROM notes
+         WHERE process = in_process AND key = 'sglang.pp_rank'),
+        pool::VARCHAR);

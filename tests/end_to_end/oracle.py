@@ -46,8 +46,9 @@ def _prefix(node: Node) -> list[int]:
 
 def _state(engine: Engine, slot: int) -> tuple[Tensor, Tensor]:
     """Conv windows and SSM states of all layers. The loop keeps its memory to itself."""
-    memory = engine.scheduler._runner.memory
-    return memory.conv[:, slot].clone(), memory.ssm[:, slot].clone()
+    memories = [stage.memory for stage in engine.scheduler._runner.stages]
+    windows, states = ([getattr(m, part)[:, slot] for m in memories] for part in ("conv", "ssm"))
+    return torch.cat(windows), torch.cat(states)
 
 
 def _equal(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> bool:

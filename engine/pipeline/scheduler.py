@@ -1,0 +1,81 @@
+"""The loop of pipeline stages: as many micro-batches in flight as there are stages."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from slotscope.engine.batch import Flight, Launch
+from slotscope.engine.patches import Patches
+from slotscope.engine.running import Running
+from slotscope.engine.scheduler import Scheduler
+from slotscope.engine.telling import launched
+
+from .stages import LocalStages
+
+
+class PipelineScheduler(Scheduler):
+    """One host decides for all stages: who is admitted, which slots are whose. In turn t it retires
+    the flight that the last stage finishes and launches micro-batch t modulo the stages, whose own
+    flight landed one turn ago. So a request is in at most one flight.
+
+    A request stays in the micro-batch that admitted it; arrivals and ends recompose each.
+    """
+
+    def __init__(self, *parts: Any, patches: Patches) -> None:
+        super().__init__(*parts)
+        self._stages = LocalStages(self._runner, self._grids, patches)
+        self._turns = count()
+        self._flying: dict[int, Launch] = {}  # forward -> its launch
+        self._ending: dict[str, str] = {}  # requests to end once their flight has landed, and why
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits, nobody runs, nothing is in flight."""
+        return super().idle and not self._flying
+
+    def end(self, request_id: str, reason: str) -> None:
+        """As `Scheduler.end`, but a request in flight is ended when its flight lands: later stages
+        have yet to read its row and write its slots, which nobody else may have by then."""
+        if any(request_id == each.request.request_id for each in self._in_flight()):
+            self._ending.setdefault(request_id, reason)
+        else:
+            super().end(request_id, reason)
+
+    def step(self) -> None:
+        """One turn of all stages."""
+        if flight := self._stages.turn():
+            self._land(flight)
+        self._stages.launch(self._next_launch(next(self._turns) % self.config.pp_size))
+        if self.idle:
+            self.cache.check(idle=True)
+
+    def _land(self, flight: Flight) -> None:
+        del self._flying[flight.launch.number]
+        self.retire.flight(flight)
+        for item in flight.launch.batch.items:
+            request = item.running.request
+            if (reason := self._ending.pop(request.request_id, None)) and not request.finished:
+                super().end(request.request_id, reason)
+
+    def _next_launch(self, micro_batch: int) -> Launch | None:
+        room = self._room_in(micro_batch)
+        batch = self.prefill.next_batch(room, self.decode.headroom, micro_batch) or self._next_step(
+            micro_batch
+        )
+        if batch is None:
+            return None
+        launch = launched(next(self._numbers), batch, micro_batch)
+        self._flying[launch.number] = launch
+        self._seat(batch)
+        return launch
+
+    def _room_in(self, micro_batch: int) -> int:
+        """Micro-batches share the seats evenly: the slowest one sets the pace of all."""
+        share = -(-self.config.max_running_requests // self.config.pp_size)
+        seated = (*self.decode.running, *self.prefill.partial)
+        taken = sum(each.micro_batch == micro_batch for each in seated)
+        return min(self._room, share - taken)
+
+    def _in_flight(self) -> list[Running]:
+        return [item.running for launch in self._flying.values() for item in launch.batch.items]
