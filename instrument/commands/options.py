@@ -22,4 +22,4 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="How rows are printed.")]
-LimitOption = Annotated[int, typer.Option(help="Rows of a table that are shown.")]
+LimitOption = Annotated[int, typer.Option(min=0, help="Rows of a table that are shown.")]

@@ -26,7 +26,9 @@ def sql(
     ] = None,
     form: FormatOption = Format.TABLE,
     limit: LimitOption = 200,
-    time_limit: Annotated[float, typer.Option(help="Seconds that it may take; 0: any.")] = 60,
+    time_limit: Annotated[
+        float, typer.Option(min=0, max=1e9, help="Seconds that it may take; 0: any.")
+    ] = 60,
 ) -> None:
     """Ask a trace in DuckDB's SQL. Nothing can be changed: neither the trace nor any other file.
 

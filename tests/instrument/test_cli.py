@@ -121,6 +121,8 @@ def test_sql_without_a_query_lists_what_can_be_asked(slotscope: Run, trace: Path
 def test_sql_says_how_many_rows_it_left_out(slotscope: Run, trace: Path) -> None:
     out, _ = slotscope("sql", trace, "FROM range(10)", "--limit", 3)
     assert "7 more rows" in out
+    _, err = slotscope("sql", trace, "FROM range(10)", "--limit", -3, code=3)
+    assert "--limit" in err
 
 
 def test_what_clients_wrote_can_not_steer_the_terminal(slotscope: Run, trace: Path) -> None:
