@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from .errors import ColdwarmError, GridError, Refused
 
+_CLOSED = (401, 403)  # no request will do
 _SHOWN = 300
 """Characters of a server's error that are quoted."""
 
@@ -83,8 +84,11 @@ class Wire:
         except urllib.error.HTTPError as error:
             with error:
                 said = error.read().decode(errors="replace")[:_SHOWN]
-            kind = Refused if error.code < 500 else ColdwarmError
-            raise kind(f"{request.full_url} replied {error.code}: {said}") from error
+            told = f"{request.full_url} replied {error.code}: {said}"
+            if error.code in _CLOSED:
+                told += " Give --header Authorization=Bearer%20KEY, with the server's key."
+            refused = error.code < 500 and error.code not in _CLOSED
+            raise (Refused if refused else ColdwarmError)(told) from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise ColdwarmError(
