@@ -11,7 +11,7 @@ from slotscope.instrument.event import Op
 
 from .cache import Cache
 from .checkpoints import BY_NAME
-from .config import ConfigError, EngineConfig
+from .config import TREES, ConfigError, EngineConfig
 from .decode import Decode
 from .folder import model_folder
 from .grids import Grids
@@ -33,6 +33,7 @@ from .slots import SlotPool
 from .speculation.drafter import Drafter
 from .speculation.nextn import NextnDrafter
 from .speculation.ngram import NgramDrafter
+from .speculation.tree import TreeDrafter
 from .states import States
 
 SAID = (
@@ -94,7 +95,7 @@ def assemble(config: EngineConfig) -> Parts:
         stable_rows=patches.on("pp-stable-rows") or not piped,
     )
     prefill = Prefill(config, cache, strategy, chunk)
-    decode = Decode(cache, strategy, config.draft_tokens)
+    decode = Decode(cache, strategy, config.draft_tokens, config.draft_room)
     eos_ids, tells = frozenset(model.eos_ids), commits and not piped
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
@@ -133,12 +134,16 @@ def _drafter(
     steps = config.speculative_num_steps
     if config.speculative_algorithm == "NGRAM":
         return NgramDrafter(rows, steps)
-    if config.speculative_algorithm == "NEXTN":
+    if config.speculative_algorithm in TREES:
         if not model.has_draft:
             raise ConfigError(
                 f"{config.model_path} has no multi-token prediction head (no `mtp.*` weights), so "
-                "NEXTN has nothing to draft with. Choose --speculative-algorithm NGRAM."
+                f"{config.speculative_algorithm} has nothing to draft with. Choose "
+                "--speculative-algorithm NGRAM."
             )
+        if (topk := config.speculative_eagle_topk) > 1:
+            nodes = config.draft_tokens
+            return TreeDrafter(rows, steps, model, memory, dtype, topk=topk, nodes=nodes)
         return NextnDrafter(rows, steps, model, memory, dtype)
     return None
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 STRATEGIES = ("no_buffer", "extra_buffer", "extra_buffer_lazy")
-SPECULATION = ("NGRAM", "NEXTN")
+SPECULATION = ("NGRAM", "NEXTN", "EAGLE")
+TREES = ("NEXTN", "EAGLE")
+"""Who may draft a tree. The two are one here: the draft head is the model's own."""
 DTYPES = ("float32", "float64", "bfloat16")
 SIZE_MAX = 2**31 - 1
 """Depths and slots travel as 32-bit integers, in the trace and on the device."""
@@ -59,9 +61,17 @@ class EngineConfig:
     )
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
     speculative_algorithm: str = field(
-        default="", metadata={"help": "NGRAM, NEXTN, or empty for none"}
+        default="", metadata={"help": f"one of {', '.join(SPECULATION)}, or empty for none"}
     )
-    speculative_num_steps: int = field(default=3, metadata={"help": "drafted tokens in a verify"})
+    speculative_num_steps: int = field(
+        default=3, metadata={"help": "drafted tokens in a row: the depth of a draft"}
+    )
+    speculative_eagle_topk: int = field(
+        default=1, metadata={"help": "guesses that each step keeps; above 1 drafts are trees"}
+    )
+    speculative_num_draft_tokens: int = field(
+        default=0, metadata={"help": "tokens that a verify feeds; 0 is 1 + steps x topk"}
+    )
     without_patch: tuple[str, ...] = field(
         default=(), metadata={"help": "bring an upstream bug back: name of a patch, repeatable"}
     )
@@ -73,6 +83,7 @@ class EngineConfig:
     def __post_init__(self) -> None:
         self._check_choices()
         self._check_sizes()
+        self._check_draft()
         self._check_combinations()
 
     @property
@@ -83,7 +94,17 @@ class EngineConfig:
     @property
     def draft_tokens(self) -> int:
         """Tokens that a verify feeds, the root included; 0 without speculation."""
-        return self.speculative_num_steps + 1 if self.speculative_algorithm else 0
+        if not self.speculative_algorithm:
+            return 0
+        default = 1 + self.speculative_num_steps * self.speculative_eagle_topk
+        return self.speculative_num_draft_tokens or default
+
+    @property
+    def draft_room(self) -> int:
+        """KV locations behind a row's tokens that one draft and its verify write."""
+        # The head's last step is not fed back, so its guesses have no KV.
+        drafted = self.speculative_eagle_topk * (self.speculative_num_steps - 1)
+        return max(self.draft_tokens, drafted) if self.speculative_algorithm else 0
 
     def _check_choices(self) -> None:
         if not _DEVICE.fullmatch(self.device):
@@ -108,9 +129,31 @@ class EngineConfig:
             "mamba_track_interval",
             "speculative_num_steps",
             "pp_size",
+            "speculative_eagle_topk",
         ):
             if not 1 <= (value := getattr(self, name)) <= SIZE_MAX:
                 raise ConfigError(f"{_flag(name)} is {value}, but must be 1 to {SIZE_MAX}.")
+
+    def _check_draft(self) -> None:
+        steps, topk, tokens = (
+            self.speculative_num_steps,
+            self.speculative_eagle_topk,
+            self.draft_tokens,
+        )
+        if topk > 1 and self.speculative_algorithm not in TREES:
+            raise ConfigError(
+                f"--speculative-eagle-topk {topk} asks for trees, but "
+                f"{self.speculative_algorithm or 'no drafter'} drafts none. Set it to 1, or "
+                "--speculative-algorithm NEXTN."
+            )
+        most = 1 + topk + (steps - 1) * topk * topk
+        fits = tokens == steps + 1 if topk == 1 else 1 < tokens <= most
+        if self.speculative_algorithm and not fits:
+            need = f"{steps + 1}, steps and the root" if topk == 1 else f"2 to {most}"
+            raise ConfigError(
+                f"--speculative-num-draft-tokens is {tokens}, but a draft of {steps} steps that "
+                f"each keep {topk} has {need}. Leave it at 0, or change the steps."
+            )
 
     def _check_combinations(self) -> None:
         if self.mamba_radix_cache_strategy == "no_buffer":

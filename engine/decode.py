@@ -14,8 +14,11 @@ from .running import Running
 class Decode:
     """All requests whose prompt is launched step together, as a decode or as a verify."""
 
-    def __init__(self, cache: Cache, strategy: Strategy, draft_tokens: int) -> None:
-        self._cache, self._strategy, self._draft_tokens = cache, strategy, draft_tokens
+    def __init__(
+        self, cache: Cache, strategy: Strategy, draft_tokens: int, draft_room: int
+    ) -> None:
+        self._cache, self._strategy = cache, strategy
+        self._draft_tokens, self._draft_room = draft_tokens, draft_room
         self._headroom = Headroom()
         self.running: list[Running] = []
 
@@ -68,10 +71,10 @@ class Decode:
         return [each for each in self.running if each.micro_batch == micro_batch]
 
     def _reach(self, running: Running) -> int:
-        """Tokens after its next step, at most: verifies in flight may accept all that they feed."""
+        """KV after its next step, at most: verifies in flight may accept all that they feed."""
         if not self._draft_tokens:
             return running.length + 1
-        return running.length + (len(running.outstanding) + 1) * self._draft_tokens
+        return running.length + len(running.outstanding) * self._draft_tokens + self._draft_room
 
     def _step(self, running: Running) -> Item:
         start = running.length

@@ -23,7 +23,12 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "mamba_track_interval",
         "disable_radix_cache",
     ),
-    "Speculation": ("speculative_algorithm", "speculative_num_steps"),
+    "Speculation": (
+        "speculative_algorithm",
+        "speculative_num_steps",
+        "speculative_eagle_topk",
+        "speculative_num_draft_tokens",
+    ),
     "Bugs on purpose": ("without_patch", "fail_spare_slots"),
 }
 _OTHER_GROUP = "Batching"

@@ -131,4 +131,5 @@ def tokens_needed(request: Request, config: EngineConfig) -> int:
 def slack(config: EngineConfig) -> int:
     """KV locations beyond a request's last token: under overlap a forward is launched before the
     one that ends the request is retired, and a verify writes drafts before it knows their fate."""
-    return (config.overlap + 1) * max(config.draft_tokens, 1) + config.speculative_num_steps
+    drafting = config.speculative_num_steps + config.draft_room - config.draft_tokens
+    return (config.overlap + 1) * max(config.draft_tokens, 1) + drafting

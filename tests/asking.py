@@ -15,6 +15,19 @@ Build = Callable[..., Engine]
 """The `build` fixture: `build(**knobs)` makes an engine on the random checkpoint."""
 
 
+DRAFTERS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "NGRAM": {"speculative_algorithm": "NGRAM"},
+    "NEXTN": {"speculative_algorithm": "NEXTN"},
+    "tree": {
+        "speculative_algorithm": "EAGLE",
+        "speculative_eagle_topk": 2,
+        "speculative_num_draft_tokens": 7,
+    },
+}
+"""Knobs of every drafter."""
+
+
 def engine_on(checkpoint: Path, **knobs: Any) -> Engine:
     """A small engine in float64: no near tie can excuse a difference there."""
     base: dict[str, Any] = {

@@ -29,40 +29,58 @@ class NextnDrafter(Drafter):
         self, rows: Rows, steps: int, model: Model, memory: Memory, dtype: torch.dtype
     ) -> None:
         super().__init__(rows, steps)
-        self._model, self._memory = model, memory
+        self.model, self._memory = model, memory
         device = rows.table.device
         self._hidden = torch.zeros(rows.count + 1, model.hidden_size, dtype=dtype, device=device)
-        self._first = torch.zeros(rows.count + 1, dtype=torch.int64, device=device)
 
     def observe(
         self, batch: Forward, hidden: Tensor, following: Tensor, rows: Tensor, last: Tensor
     ) -> None:
-        """Run the head over the new tokens; keep each row's first guess and its hidden."""
-        out = self._model.draft(replace(batch, tokens=following), self._memory, hidden)[last]
-        self._hidden[rows] = out
-        self._first[rows] = self._model.logits(out).argmax(-1)
+        """Run the head over the new tokens; keep each row's last hidden, which guesses first."""
+        out = self.model.draft(replace(batch, tokens=following), self._memory, hidden)
+        self._hidden[rows] = out[last]
 
     def draft(self, rows: Tensor) -> Draft:
         """The first guess is there already; each further one is a step of the head."""
-        hidden, token = self._hidden[rows], self._first[rows]
-        lengths = self.rows.lengths[rows]
-        guesses = [token]
+        hidden, start = self._hidden[rows], self.rows.lengths[rows]
+        guesses = [self.model.logits(hidden).argmax(-1)]
         for step in range(self.steps - 1):
-            batch = self._step(rows, token, lengths + step)
-            hidden = self._model.draft(batch, self._memory, hidden)
-            token = self._model.logits(hidden).argmax(-1)
-            guesses.append(token)
+            place = (start + step)[:, None]
+            hidden = self.step(rows, guesses[-1][:, None], place, place, hidden)
+            guesses.append(self.model.logits(hidden).argmax(-1))
         return Draft(torch.stack(guesses, 1))
 
-    def _step(self, rows: Tensor, tokens: Tensor, positions: Tensor) -> Forward:
-        table = self.rows.table[rows]
-        return Forward(
-            kind=Kind.DECODE,
-            tokens=tokens,
-            positions=positions,
-            lengths=[1] * len(rows),
-            contexts=positions,
-            locations=table.gather(1, positions[:, None])[:, 0],
-            table=table[:, : int(positions.max()) + 1],
+    def step(
+        self,
+        rows: Tensor,
+        tokens: Tensor,
+        positions: Tensor,
+        places: Tensor,
+        hidden: Tensor,
+        parents: Tensor | None = None,
+    ) -> Tensor:
+        """Feed guesses to the head.
+
+        Args:
+            rows: [B] whose guesses they are.
+            tokens: [B, K] int64.
+            positions: [B, K] int64, for rotary angles.
+            places: [B, K] int64 columns of the row's table where their KV goes.
+            hidden: [B * K, H] the head's hidden that each token was guessed from.
+            parents: of the whole tree so far, as in `Forward`, whose last K nodes these are.
+        Returns:
+            hidden [B * K, H].
+        """
+        table, count = self.rows.table[rows], tokens.shape[1]
+        fed = Forward(
+            kind=Kind.DECODE if parents is None else Kind.VERIFY,
+            tokens=tokens.flatten(),
+            positions=positions.flatten(),
+            lengths=[count] * len(rows),
+            contexts=places[:, 0] if parents is None else self.rows.lengths[rows],
+            locations=table.gather(1, places).flatten(),
+            table=table[:, : int(places.max()) + 1],
             slots=torch.zeros_like(rows),
+            parents=parents,
         )
+        return self.model.draft(fed, self._memory, hidden)

@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Build
+from asking import DRAFTERS, Build
 
 from slotscope.engine.config import STRATEGIES
 from tests.end_to_end.load import make_load, run_load
 from tests.end_to_end.traced import judged, tracing
 
-SPECULATION = ("", "NGRAM", "NEXTN")
 ACCEPTED = [
     (strategy, drafter, overlap)
     for strategy in STRATEGIES
-    for drafter in SPECULATION
+    for drafter in DRAFTERS
     for overlap in (0, 1)
     if not (strategy == "no_buffer" and overlap)
 ]
@@ -62,8 +61,8 @@ def test_nothing_is_found_where_nothing_is_wrong(
             page_size=1 if strategy == "no_buffer" else PAGE_SIZES[seed % 2],
             max_mamba_cache_size=SLOTS[strategy],
             mamba_radix_cache_strategy=strategy,
-            speculative_algorithm=drafter,
             disable_overlap_schedule=not overlap,
+            **DRAFTERS[drafter],
         )
         requests = run_load(engine, load)
     for request, answer in zip(requests, right[seed], strict=True):

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from asking import greedy, random_prompt
+from asking import DRAFTERS, greedy, random_prompt
 
 from slotscope.engine.config import STRATEGIES, ConfigError
 from slotscope.engine.engine import Engine
 
 PROMPTS = [random_prompt(length, seed=length) for length in (70, 130, 200)]
-SPECULATION = ("", "NGRAM", "NEXTN")
 ACCEPTED = [
     (strategy, drafter, overlap)
     for strategy in STRATEGIES
-    for drafter in SPECULATION
+    for drafter in DRAFTERS
     for overlap in (0, 1)
     if not (strategy == "no_buffer" and overlap)
 ]
@@ -38,8 +37,8 @@ def test_reuse_is_exact(
 ) -> None:
     engine = build(
         mamba_radix_cache_strategy=strategy,
-        speculative_algorithm=drafter,
         disable_overlap_schedule=not overlap,
+        **DRAFTERS[drafter],
     )
     first = engine.generate(PROMPTS, greedy(70))
     assert [request.output for request in first] == plain
@@ -60,10 +59,10 @@ def test_reuse_is_exact(
     assert [request.output for request in warm] == [request.output for request in cold]
 
 
-@pytest.mark.parametrize("drafter", SPECULATION)
+@pytest.mark.parametrize("drafter", DRAFTERS)
 def test_no_buffer_refuses_overlap(build: Callable[..., Engine], drafter: str) -> None:
     with pytest.raises(ConfigError, match="disable-overlap-schedule"):
-        build(mamba_radix_cache_strategy="no_buffer", speculative_algorithm=drafter)
+        build(mamba_radix_cache_strategy="no_buffer", **DRAFTERS[drafter])
 
 
 def test_no_buffer_refuses_pages(build: Callable[..., Engine]) -> None:
