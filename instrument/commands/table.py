@@ -30,7 +30,7 @@ def show(rows: pa.Table, form: Format = Format.TABLE, *, limit: int | None = Non
         csv.write_csv(_flat(rows), sys.stdout.buffer)
         return
     if form is Format.JSON:
-        for row in rows.to_pylist():
+        for row in _distinct(rows).to_pylist():
             typer.echo(json.dumps(row, default=str))
         return
     shown = rows.num_rows if limit is None else min(limit, rows.num_rows)
@@ -39,7 +39,7 @@ def show(rows: pa.Table, form: Format = Format.TABLE, *, limit: int | None = Non
     if _fits(table, console):
         console.print(table)
     else:
-        for row in rows.slice(0, shown).to_pylist():
+        for row in _distinct(rows.slice(0, shown)).to_pylist():
             console.print(_line(row), soft_wrap=not console.is_terminal)
     if shown < rows.num_rows:
         console.print(f"{rows.num_rows - shown} more rows; see them with --limit or --format csv.")
@@ -73,6 +73,15 @@ def _line(row: dict[str, Any]) -> Text:
 def _cell(value: Any) -> Text:
     # Text, not str: ids come from elsewhere and may hold what Rich takes for markup.
     return Text("" if value is None else plain(str(value)))
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    """Columns of one name get numbers, as a join's may: a mapping would keep the last alone."""
+    names: list[str] = []
+    for name in rows.column_names:
+        count = rows.column_names[: len(names)].count(name)
+        names.append(f"{name}_{count}" if count else name)
+    return rows.rename_columns(names)
 
 
 def _flat(rows: pa.Table) -> pa.Table:

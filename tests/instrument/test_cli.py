@@ -133,6 +133,11 @@ def test_what_clients_wrote_can_not_steer_the_terminal(slotscope: Run, trace: Pa
     assert "[red]" in out
 
 
+def test_columns_of_one_name_are_all_told(slotscope: Run, trace: Path) -> None:
+    out, _ = slotscope("sql", trace, "SELECT 1 AS a, 2 AS a", "--format", "json")
+    assert json.loads(out) == {"a": 1, "a_1": 2}
+
+
 def test_what_is_too_wide_for_the_screen_is_one_line_for_each_row(
     slotscope: Run, trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
