@@ -85,6 +85,12 @@ class Engine:
         with suppress(EngineError):
             self._ask(lambda: self.scheduler.end(request_id, "stop"))
 
+    def retract(self, request_id: str) -> None:
+        """Have a request give way as if KV were short, from any thread. Its answer stays the same;
+        nothing happens unless it decodes."""
+        with suppress(EngineError):
+            self._ask(lambda: self.scheduler.retract(request_id))
+
     def flush_cache(self) -> bool:
         """Drop every checkpoint and cached page; False, and nothing done, while requests run.
 

@@ -66,6 +66,13 @@ class Scheduler:
                 self.retire.end(running, reason)
                 return
 
+    def retract(self, request_id: str) -> None:
+        """Have a request that decodes give way as if KV were short; others are left alone."""
+        for running in self.decode.running:
+            if running.request.request_id == request_id:
+                self.retire.retract(running)
+                return
+
     def step(self) -> None:
         """One turn: choose work, launch it, and while it runs, retire the oldest flight."""
         batch = self._next_batch()
