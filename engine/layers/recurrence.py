@@ -41,6 +41,7 @@ class Recurrence:
     taps: Tensor  # [channels, kernel size]
     bias: Tensor | None  # [channels]
     layer: int  # index in memory.conv and memory.ssm
+    skip: Tensor | None = None  # [heads, 1]: so much of the value is added to what is read
 
     def __call__(self, x: Tensor, feed: Feed, plan: Plan, memory: Memory) -> Tensor:
         """[T, channels] to [T, heads, head size]."""
@@ -54,7 +55,7 @@ class Recurrence:
         """Row by row through the chunked form; what they are fed is worked out at once."""
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
         fed = feed(torch.cat([self._convolve(x[r.start : r.end], r, conv) for r in plan.rows]))
-        return torch.cat([self._scan(fed, row, ssm) for row in plan.rows])
+        return self._skipped(torch.cat([self._scan(fed, row, ssm) for row in plan.rows]), fed)
 
     def _convolve(self, x: Tensor, row: Row, conv: Tensor) -> Tensor:
         """[t, channels] of one row; its slots get the windows."""
@@ -80,8 +81,8 @@ class Recurrence:
     def _decode(self, x: Tensor, feed: Feed, slots: Tensor, memory: Memory) -> Tensor:
         """One token a row."""
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
-        y = conv_update(x, conv, self.taps, self.bias, slots)
-        return self.operators.step(*feed(y), ssm, slots)
+        fed = feed(conv_update(x, conv, self.taps, self.bias, slots))
+        return self._skipped(self.operators.step(*fed, ssm, slots), fed)
 
     def _verify(
         self, x: Tensor, feed: Feed, batch: Forward, scratch: Tensor, memory: Memory
@@ -93,5 +94,10 @@ class Recurrence:
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
         x = x.unflatten(0, lead)
         y = conv_verify(x, conv, self.taps, self.bias, slots, windows, scratch, parents)
-        fed: Any = (each.unflatten(0, lead) for each in feed(y.flatten(0, 1)))
-        return self.operators.verify(*fed, ssm, slots, steps, scratch, parents).flatten(0, 1)
+        fed = feed(y.flatten(0, 1))
+        by_row: Any = (each.unflatten(0, lead) for each in fed)
+        seen = self.operators.verify(*by_row, ssm, slots, steps, scratch, parents)
+        return self._skipped(seen.flatten(0, 1), fed)
+
+    def _skipped(self, seen: Tensor, fed: Fed) -> Tensor:
+        return seen if self.skip is None else torch.addcmul(seen, fed[2], self.skip)

@@ -9,14 +9,18 @@ from typing import Any
 
 import torch
 
-from . import kimi_linear, qwen3_next
+from . import granitemoehybrid, kimi_linear, qwen3_next
 from .base import Model
 from .error import ModelConfigError, UnknownModelError
 from .weights import Weights
 
 Build = Callable[[dict[str, Any], Weights], Model]
 
-MODELS: dict[str, Build] = {"kimi_linear": kimi_linear.build, "qwen3_next": qwen3_next.build}
+MODELS: dict[str, Build] = {
+    "granitemoehybrid": granitemoehybrid.build,
+    "kimi_linear": kimi_linear.build,
+    "qwen3_next": qwen3_next.build,
+}
 """What can be loaded, by config.json's `model_type`."""
 
 

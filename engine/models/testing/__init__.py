@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from . import kimi_linear, qwen3_next
+from . import granitemoehybrid, kimi_linear, qwen3_next
 from .random import RandomWeights
 
 SMALL = qwen3_next.SMALL
@@ -20,6 +20,7 @@ Fill = Callable[[dict[str, Any], RandomWeights, bool], None]
 
 FAMILIES: dict[str, tuple[dict[str, Any], Fill]] = {
     "qwen3_next": (qwen3_next.SMALL, qwen3_next.fill),
+    "granitemoehybrid": (granitemoehybrid.SMALL, granitemoehybrid.fill),
     "kimi_linear": (kimi_linear.SMALL, kimi_linear.fill),
 }
 """config.json and the maker of weights, by `model_type`."""

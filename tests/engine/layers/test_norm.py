@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from slotscope.engine.layers.norm import GatedNorm, Norm
+from slotscope.engine.layers.norm import GatedNorm, GroupedGatedNorm, Norm
 
 NEW = torch.Generator().manual_seed(0)
 X = torch.randn(7, 3, 10, generator=NEW, dtype=torch.float64)
@@ -30,6 +30,22 @@ def test_gated_norm_gates_after_it_norms() -> None:
     expected = expected * GATE * GATE.sigmoid()
     gated = GatedNorm(WEIGHT, 1e-3)(X, GATE, torch.float64)
     torch.testing.assert_close(gated, expected, rtol=0, atol=1e-14)
+
+
+def test_gated_norm_takes_another_activation() -> None:
+    expected = X / (X.pow(2).mean(-1, keepdim=True) + 1e-3).sqrt() * WEIGHT * GATE.sigmoid()
+    gated = GatedNorm(WEIGHT, 1e-3, torch.sigmoid)(X, GATE, torch.float64)
+    torch.testing.assert_close(gated, expected, rtol=0, atol=1e-14)
+
+
+def test_grouped_norm_gates_first_and_takes_each_group_alone() -> None:
+    gated = X * GATE * GATE.sigmoid()
+    halves = [
+        half / (half.pow(2).mean(-1, keepdim=True) + 1e-3).sqrt() for half in gated.split(5, -1)
+    ]
+    expected = torch.cat(halves, -1) * WEIGHT
+    normed = GroupedGatedNorm(WEIGHT.view(2, 5), 1e-3)(X, GATE, torch.float64)
+    torch.testing.assert_close(normed, expected, rtol=0, atol=1e-14)
 
 
 def test_bfloat16_is_normed_in_float32_and_rounded_once() -> None:

@@ -57,13 +57,29 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "linear_head_dim": 24,
         "linear_conv_kernel_dim": 4,
     },
+    "granitemoehybrid, experts, no positions": {},
+    "granitemoehybrid, dense, positions, tied, biased": {
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+        "num_local_experts": 0,
+        "position_embedding_type": "rope",
+        "rope_theta": 5e4,
+        "tie_word_embeddings": True,
+        "logits_scaling": 8.0,  # else they spread by 30, and rounding with them
+        "attention_bias": True,
+        "mamba_proj_bias": True,
+        "mamba_conv_bias": False,
+        "mamba_n_groups": 1,
+        "mamba_d_conv": 3,
+        "mamba_d_head": "auto",
+        "num_key_value_heads": 4,
+    },
 }
 
 
 class Pair:
     """One folder: our model, and the logits and states that transformers gives for TOKENS."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, family: str, folder: Path) -> None:
         self.ours = load(folder, torch.float32, CPU)
         theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
         with torch.inference_mode():
@@ -71,6 +87,8 @@ class Pair:
         self.logits: Tensor = result.logits[0]
         layers = [n for n, t in enumerate(theirs.config.layer_types) if t == "linear_attention"]
         self.ssm = torch.stack([result.cache.get_recurrent_state(n)[0] for n in layers])
+        if family == "granitemoehybrid":
+            self.ssm = self.ssm.mT  # there a state is [head size, state size]
         self.conv = torch.stack([result.cache.get_conv_state(n)[0] for n in layers])
 
 
@@ -78,7 +96,8 @@ class Pair:
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     name, config = request.param
     family = name.split(",")[0]
-    return Pair(make_checkpoint(tmp_path_factory.mktemp("model"), family=family, **config))
+    folder = make_checkpoint(tmp_path_factory.mktemp("model"), family=family, **config)
+    return Pair(family, folder)
 
 
 def cut(tokens: list[int], size: int) -> Iterator[list[int]]:
