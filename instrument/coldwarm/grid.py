@@ -38,8 +38,10 @@ class Geometry:
         info: Mapping[str, Any], page_size: int | None, interval: int | None, state_chunk: int
     ) -> Geometry:
         """What was given, else what the server tells, else SGLang's defaults."""
+        # A page of the tree spans the ranks among which decode context is split.
+        told = (info.get("page_size") or PAGE_SIZE) * (info.get("dcp_size") or 1)
         geometry = Geometry(
-            page_size or info.get("page_size") or PAGE_SIZE,
+            page_size or told,
             interval or info.get("mamba_track_interval") or INTERVAL,
             state_chunk,
             info.get("mamba_radix_cache_strategy") or "",

@@ -38,6 +38,7 @@ def test_no_buffer_has_no_grid() -> None:
 def test_what_is_given_goes_before_what_the_server_tells() -> None:
     info = {"page_size": 16, "mamba_track_interval": None}
     assert Geometry.of(info, None, None, 64) == Geometry(16, 256, 64, "")
+    assert Geometry.of(info | {"dcp_size": 4}, None, None, 64).page_size == 64
     assert Geometry.of(info, 4, 128, 32) == Geometry(4, 128, 32, "")
 
 
