@@ -87,3 +87,50 @@ def test_it_is_blind_without_plans() -> None:
 def test_it_argues_nothing_across_lost_records() -> None:
     answer = judge("D4", SEATED + "/2 ... V3")
     assert (answer.verdict, answer.witness) == ("blind", [])
+
+
+def staged(op: str, pool: int, forward: int, request: int, **more: int) -> str:
+    """An act of a verify on a pipeline stage; forwards 2, 3, ... are of micro-batches 0, 1, ..."""
+    said = {"pool": pool, "forward": forward, "request": request, "micro_batch": forward - 2}
+    return f"{op}({','.join(f'{k}={v}' for k, v in (said | more).items())})"
+
+
+def commit(pool: int, forward: int, request: int, slot: int, row: int) -> str:
+    moved = {"slot": slot, "src_row": row, "depth_before": 64, "accept_len": 2, "depth": 66}
+    return staged("scatter", pool, forward, request, **moved).replace(")", ",role=live)")
+
+
+def test_each_stage_owes_a_commit() -> None:
+    seats = "r7+ allocate(request=7,slot=3,role=live,pool=0) "
+    seats += "allocate(request=7,slot=3,role=live,pool=1) V2 "  # 0 .. 3
+    plans = " ".join(
+        staged("verify.plan", pool, 2, 7, src_row=1, depth_before=64) for pool in (0, 1)
+    )  # 4, 5
+    last, first = commit(1, 2, 7, slot=3, row=1), commit(0, 2, 7, slot=3, row=1)
+    answer = judge("D4", f"{seats}{plans} {last} /2 V3")
+    assert answer.witness == [[4, 7]]
+    assert "forward 2 of micro-batch 0, on stage 0, verify request q7" in answer.because[0]
+    assert judge("D4", f"{seats}{plans} {last} {first} /2 V3").verdict == "clean"
+
+
+def test_a_stage_that_waits_for_a_result_keeps_its_scratch() -> None:
+    """Between a verify and its relayed result the stage computes the next micro-batch's."""
+
+    def line(row: int, *, late: bool) -> str:
+        seats = "r7+ r7+live3 r9+ r9+live5 V2 V3 "  # 0 .. 5
+        own = staged("verify.plan", 0, 2, 7, src_row=1)
+        other = staged("verify.plan", 0, 3, 9, src_row=row)
+        relayed = staged("relay.receive", 0, 2, 7, accept_len=2)
+        middle = f"{other} {relayed}" if late else f"{relayed} {other}"
+        return f"{seats}{own} {middle} {commit(0, 2, 7, slot=3, row=1)} /2"
+
+    answer = judge("D4", line(row=1, late=True))
+    assert answer.witness == [[6, 7, 9]]
+    assert "forward 3 of micro-batch 1 left those of request q9 there" in answer.because[0]
+    assert judge("D4", line(row=2, late=True)).verdict == "clean"
+    assert judge("D4", line(row=1, late=False)).verdict == "clean"
+
+
+def test_a_refused_commit_is_none() -> None:
+    failed = "scatter(slot=3,request=7,role=live,forward=2,accept_len=1,outcome=failed)"
+    assert judge("D4", SEATED + f"{failed} /2 V3").witness == [[7, 9]]
