@@ -36,13 +36,8 @@ from .speculation.ngram import NgramDrafter
 from .speculation.tree import TreeDrafter
 from .states import States
 
-SAID = (
-    *(Op.ALLOCATE, Op.FREE, Op.CLEAR, Op.ADVANCE, Op.SWAP, Op.SCATTER, Op.COPY, Op.DONATE),
-    *(Op.INSERT, Op.MATCH, Op.RESTORE, Op.SPLIT, Op.EVICT, Op.LOCK, Op.UNLOCK, Op.RETRACT),
-    *(Op.REQUEST_BEGIN, Op.REQUEST_END, Op.FORWARD_LAUNCH, Op.FORWARD_DONE, Op.VERIFY_PLAN),
-    *(Op.RELAY_SEND, Op.RELAY_RECEIVE),
-)
-"""Operations that this engine reports. Detectors that need another are blind on its traces."""
+SAID = tuple(op for op in Op if op is not Op.AMEND)
+"""Operations that this engine reports: all. Some it has no act for, and so never says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
 from typing import Any, Literal
 
 from .detectors import Detector, Via
@@ -82,9 +83,10 @@ def ranked(findings: Iterable[Finding], detectors: Sequence[Detector]) -> tuple[
     """Causes, worst and earliest first, each with the findings that follow from it.
 
     A detector's header says what it explains: later findings of certain detectors on the same
-    lease, slot or request. A consequence of a consequence belongs to the cause of both.
+    lease, slot or request; of two in one act, what explains the other is earlier. A consequence of
+    a consequence belongs to the cause of both.
     """
-    order = {detector.id: place for place, detector in enumerate(detectors)}
+    order = _order(detectors)
     in_time = sorted(findings, key=lambda f: (f.process, f.position, order[f.detector]))
     causes = _Causes(detectors)
     folded: dict[int, list[Finding]] = {}
@@ -93,6 +95,17 @@ def ranked(findings: Iterable[Finding], detectors: Sequence[Detector]) -> tuple[
     roots = [replace(first, also=tuple(rest)) for first, *rest in folded.values()]
     roots.sort(key=lambda f: (SEVERITIES.index(f.severity), f.process, f.position))
     return tuple(roots)
+
+
+def _order(detectors: Sequence[Detector]) -> dict[str, int]:
+    """Detectors by number, but each behind those that explain it. Two that explain each other
+    stay as they are."""
+    explains = {each.id: {other for other, _ in each.explains} for each in detectors}
+    before = {
+        each: [o for o in explains if each in explains[o] and o not in explains[each]]
+        for each in explains
+    }
+    return {each: place for place, each in enumerate(TopologicalSorter(before).static_order())}
 
 
 class _Causes:

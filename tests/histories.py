@@ -4,7 +4,8 @@ Each token is one record, and the token's place in the line, from 0, is its even
 `r7` request 7, `n2` node 2, `3` slot 3; device acts begin with their forward, `4:`, and may be
 said at any time after its launch, as engines do.
 
-    P1 D2 V3 X4     launch a prefill, decode, verify, dummy; `V3s1` runs on stream 1
+    P1 D2 V3 X4     launch a prefill, decode, verify, dummy; `V3s1` runs on stream 1, `V3m0` is
+                    micro-batch 0
     /3              the host has read forward 3
     r7+  r7-  r7-!  a request begins, ends, is aborted
     r7+live3        allocate slot 3 for r7 (live, keep, spare, node, scratch); `+node8` for nobody
@@ -20,7 +21,7 @@ said at any time after its launch, as engines do.
     r7~6<5=64       swap: 6 is the new keep, 5 was it, label 64
     5!64n2%64       donate slot 5 to node 2 as a state of 64 tokens; `5!64n2x` suppressed
     n2+5@64         insert; `n2+5@64x` where the node had a state
-    n2?5@64  n2?    match: hit, miss
+    n2?5@64  n2?    match: hit, miss; `r9.n2?5@64` for r9
     n2-5            evict
     offload(slot=5,depth=64,...)   any other operation, columns as they are named
     ...             records were lost here
@@ -64,7 +65,7 @@ _GRID = r"(?:%{grid})?"
 _FORMS: dict[str, re.Pattern[str]] = {
     name: _pattern(text)
     for name, text in {
-        "forward.launch": r"(?P<kind>[PDVX]){forward}(?:s{stream})?",
+        "forward.launch": r"(?P<kind>[PDVX]){forward}(?:s{stream})?(?:m{micro_batch})?",
         "forward.done": r"/{forward}",
         "request.begin": r"r{request}\+(?:@{label})?",
         "request.end": r"r{request}-(?P<aborted>!)?(?:@{depth})?",
@@ -80,7 +81,7 @@ _FORMS: dict[str, re.Pattern[str]] = {
         "swap": r"r{request}~{slot}(?:<{src_slot})?(?:={label})?",
         "donate": _BY + r"{slot}!{label}(?:n{node})?" + _GRID + r"(?P<suppressed>x)?",
         "insert": r"n{node}\+{slot}@{label}(?P<exists>x)?",
-        "match": r"n{node}\?(?:{slot}@{label})?",
+        "match": _BY + r"n{node}\?(?:{slot}@{label})?",
         "evict": r"n{node}-{slot}",
         "other": r"(?P<op>[a-z_.]+)\((?P<args>[^)]*)\)",
     }.items()
@@ -169,6 +170,7 @@ def _plan(process: _Process, row: Row) -> None:
     row["role"] = process.role.get(row.get("slot", -1))
     launched = process.launches[row["forward"]]
     row.update(kind="verify", launch=launched["order"], stream=launched["stream"])
+    row["micro_batch"] = launched.get("micro_batch")
 
 
 def _commit(process: _Process, row: Row) -> None:
@@ -213,6 +215,8 @@ def _insert(process: _Process, row: Row) -> None:
 
 def _match(process: _Process, row: Row) -> None:
     row["outcome"] = "hit" if "slot" in row else "miss"
+    if "by" in row:
+        row["request"] = row.pop("by")
 
 
 def _other(process: _Process, row: Row) -> None:

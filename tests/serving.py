@@ -112,7 +112,7 @@ class Serving:
         self._say(f"r{number}+")
         node = self.random.choice(self.tree) if self.tree and self._chance(2) else None
         if node:
-            self._say(f"n{node.number}?{node.slot}@{node.depth}")
+            self._say(f"r{number}.n{node.number}?{node.slot}@{node.depth}")
         live, keep = self._take(number, "live"), self._take(number, "keep")
         reused = node.depth if node else 0
         prompt = reused + self.random.randrange(1, 20)

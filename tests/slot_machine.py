@@ -24,6 +24,7 @@ class Slot:
 
     live: bool = False
     request: int | None = None  # that owns it
+    role: str | None = None  # it was allocated as
     node: bool = False  # the tree owns it
     written: bool = False
     depth: int | None = None
@@ -47,7 +48,7 @@ class Machine:
         slot = self.slots[row["slot"]]
         if row["op"] == "allocate":
             self._accuse("D10", slot.live, row)
-            self.slots[row["slot"]] = Slot(live=True, request=row.get("request"))
+            self.slots[row["slot"]] = Slot(True, row.get("request"), row.get("role"))
         elif row["op"] == "free":
             self._accuse("D10", not slot.live, row)
             slot.live, slot.request, slot.node = False, None, False
@@ -70,19 +71,27 @@ class Machine:
         if row["op"] == "restore":
             self._accuse("D3", source.request is not None, row)
         else:
-            self._accuse("D3", source.request not in (None, row["request"]), row)
+            self._accuse("D3", source.request not in (None, row["request"] or source.request), row)
 
     def _write(self, row: Row, slot: Slot) -> None:
         commit = row["op"] == "scatter" and row["role"] == "live"
+        moves = commit or row["op"] == "advance"
         self._accuse("D10", not slot.live, row)
+        if slot.live and not slot.node:
+            self._accuse("D7", moves and not slot.written, row)
+            self._accuse("D7", row["op"] in ("clear", "restore") and slot.written, row)
+            mine = slot.request is not None and slot.request == row["request"]
+            self._accuse("D6", moves and mine and slot.role in ("keep", "spare"), row)
+        if slot.live and "forward" in row:
+            self._accuse("D6", row["request"] is None, row)
         if commit:
             taken = row.get("accept_len")  # a mutation may turn a track into half a commit
             if taken is not None:
                 self._accuse("D4", taken < 1 or row["depth"] != row["depth_before"] + taken, row)
         if slot.live:
-            owned = not slot.node and slot.request in (None, row["request"])
-            self._accuse("D3", not owned, row)
-            self._move(row, slot, moves_live=commit or row["op"] == "advance")
+            stranger = None not in (slot.request, row["request"]) and slot.request != row["request"]
+            self._accuse("D3", slot.node or stranger, row)
+            self._move(row, slot, moves_live=moves)
         slot.written, slot.depth, slot.commit = True, row["depth"], commit
 
     def _move(self, row: Row, slot: Slot, *, moves_live: bool) -> None:
@@ -93,7 +102,7 @@ class Machine:
             return
         elif moves_live and row.get("depth_before", slot.depth) != slot.depth:
             self._accuse("D4" if slot.commit else "D1", True, row)
-        elif slot.depth is not None:
+        elif slot.depth is not None and row["op"] not in ("clear", "restore"):
             self._accuse("D1", row["depth"] < slot.depth, row)
 
     def _host(self, row: Row, slot: Slot) -> None:
@@ -117,7 +126,34 @@ def contradictions(rows: Iterable[Row]) -> set[Pair]:
     for row in by_effect:
         if row.get("slot") != 0 or row["op"] in ("allocate", "free"):
             machine.act(row)
-    return machine.said | _commits(by_order) | _posthumous(by_order) | _leaks(by_order)
+    return (
+        machine.said
+        | _commits(by_order)
+        | _pairs(by_effect)
+        | _posthumous(by_order)
+        | _leaks(by_order)
+    )
+
+
+def _pairs(rows: list[Row]) -> set[Pair]:
+    """What a verify or a restore takes is what its plan or its match named."""
+    plans = {(r["forward"], r["request"]): r for r in rows if r["op"] == "verify.plan"}
+    offers: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    said = set()
+    for row in rows:
+        if row["op"] == "match" and row["outcome"] == "hit":
+            offers[row["request"]].add((row["node"], row["slot"]))
+        elif row["op"] == "restore":
+            offered = offers[row["request"]]
+            if offered and (row["node"], row["src_slot"]) not in offered:
+                said.add(("D5", row["seq"]))
+        elif row["op"] == "scatter" and row.get("kind") == "verify":
+            plan = plans.get((row["forward"], row["request"]))
+            if plan is None or row.get("src_row", plan["row"]) != plan["row"]:
+                said.add(("D5", row["seq"]))
+            elif row["role"] in ("keep", "spare") and plan.get("slot") != row["slot"]:
+                said.add(("D6", row["seq"]))
+    return said
 
 
 def _commits(rows: list[Row]) -> set[Pair]:

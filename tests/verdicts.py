@@ -47,3 +47,15 @@ def everything(findings: Sequence[Finding]) -> Iterator[Finding]:
     for finding in findings:
         yield finding
         yield from finding.also
+
+
+def witnesses(detector: str, *histories: str) -> list[list[list[int]]]:
+    """What one detector finds in each history: its witnesses. They are judged as one trace, each a
+    process of its own, since making a trace takes longer than judging it."""
+    found: list[list[list[int]]] = [[] for _ in histories]
+    with connect(" | ".join(histories)) as con:
+        report = check.run(con, [d for d in detectors.load() if d.id == detector])
+    for finding in sorted(everything(report.findings), key=lambda f: (f.process, f.position)):
+        events = [event & ((1 << 40) - 1) for event in finding.witness]
+        found[finding.process].append(events)
+    return found

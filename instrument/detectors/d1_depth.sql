@@ -4,7 +4,8 @@
 -- invariant: a state is right at one depth only. Where it is donated, inserted, matched or
 --   restored, its label is the depth that the last write ordered before left; a copy has the
 --   depth of what it copies; an act on the live state begins at the depth that the state has; no
---   write moves a lease back; depth and label lie on the grid that the event names.
+--   write moves a lease back (a second clear or restore is D7's); depth and label lie on the grid
+--   that the event names.
 -- needs: allocate, free, clear, advance, scatter, copy, restore, donate, insert, match,
 --   forward.launch
 -- blind where: writes AND depth IS NULL
@@ -22,7 +23,8 @@ WITH claim AS (
                 WHEN NOT reads AND grid > 0 AND (depth % grid <> 0 OR label % grid <> 0) THEN 'grid'
                 WHEN (op = 'advance' OR op = 'scatter' AND role = 'live')
                      AND depth_before <> depth_was THEN 'begins'
-                WHEN writes AND depth < depth_was THEN 'back' END AS fault
+                WHEN writes AND depth < depth_was AND op NOT IN ('clear', 'restore') THEN 'back'
+           END AS fault
     FROM fold
     WHERE live_was
       AND NOT in_vain(outcome)

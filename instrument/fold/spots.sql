@@ -53,3 +53,17 @@ LEFT JOIN flight f
       AND f.launched < h.first_order
       AND COALESCE(f.settled >= h.first_order, TRUE)
 GROUP BY h.process, h.first_order, h.last_order
+;
+
+-- From where on a process's history has holes, of whatever ops. A detector that counts acts over the
+-- whole history, or misses one, argues nothing of what lies behind.
+--   process  INTEGER
+--   since    BIGINT   position
+CREATE OR REPLACE TEMP VIEW doubts AS
+SELECT process, min(since) AS since
+FROM (
+    SELECT process, COALESCE(first_order, 0) AS since FROM losses WHERE op IS DISTINCT FROM 'hook'
+    UNION ALL
+    SELECT process, first_lost FROM spots
+)
+GROUP BY process

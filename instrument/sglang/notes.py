@@ -7,6 +7,8 @@ from typing import Any
 
 from slotscope.instrument import probe
 
+from . import absent
+
 ARGUMENTS = (
     "model_path",
     "mamba_radix_cache_strategy",
@@ -37,6 +39,7 @@ def tell(scheduler: Any) -> None:
         found = _rank(scheduler, rank)
         if found is not None:
             probe.note(f"sglang.{rank}", found)
+    absent.tell(scheduler.server_args)
     for name in ARGUMENTS:
         value = getattr(scheduler.server_args, name, None)
         if isinstance(value, (str, int, float, bool)):

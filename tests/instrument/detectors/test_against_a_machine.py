@@ -40,7 +40,7 @@ MUTATIONS = {
     "a donation under another depth": (r"(\d+)!\d+n(\d+)%8", r"\1!4000n\2%8"),
     "a suppressed donation is made": (r"(\d+!\d+)%8x", r"\1n99%8"),
     "a label off the grid": (r"(\d+!\d+n\d+)%8", r"\1%4096"),
-    "a hit on another slot": (r"(n\d+)\?\d+@", r"\1?7@"),
+    "a hit on another slot": (r"(r\d+\.n\d+)\?\d+@", r"\1?7@"),
     "a restore from another slot": (r"(\d+:\d+)<\d+@", r"\1<7@"),
     "an advance of another slot": (r"(\d+:)\d+(@\d+>)", r"\g<1>5\2"),
     "an eviction of another slot": (r"(n\d+)-\d+", r"\1-6"),

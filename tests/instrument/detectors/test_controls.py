@@ -53,6 +53,35 @@ CONTROLS = {
     "retract": PREFILL
     + "/1 D2 2:3@255>256 /2 retract(request=7,row=1,depth=256) -3 -5 D3 /3"
     + " r7+live4 r7+keep5 P4 4:4@0 4:4@0>256 4:5^256%64 /4",
+    # A request locks what it resumes from; the edge above it is split meanwhile.
+    "locks move down": PREFILL
+    + "/1 5!192n2%64 n2+5@192 lock(node=2,request=7,label=192) r9+ r9.n2?5@192"
+    + " lock(node=2,request=9,label=192) r9+live4 P2 2:4<5@192n2 2:4@192>256"
+    + " split(node=3,label=128) /2 D3 3:3@255>256 3:4@256>257 /3 r7-"
+    + " unlock(node=2,request=7,label=192) -3 D4 4:4@257>258 /4 r9-"
+    + " unlock(node=2,request=9,label=192) -4 n2-5 -5 P5 /5 P6",
+    # A checkpoint goes to the host tier, its slot is reused, and it comes back into another.
+    "there and back": PREFILL
+    + "/1 r7- 5!192n2 n2+5@192 -3 offload(slot=5,pool=0,node=2,depth=192,label=192) n2-5 -5 P2 /2"
+    + " +node6 load_back(slot=6,pool=0,node=2,depth=192,label=192,role=node) n2+6@192"
+    + " r9+ r9.n2?6@192 r9+live4 P3 3:4<6@192n2 3:4@192>200 /3",
+    # The same in parts, each of which is said.
+    "there and back in parts": PREFILL
+    + "/1 r7- 5!192n2 n2+5@192 -3"
+    + "".join(
+        f" offload(slot=5,pool=0,node=2,depth=192,label=192,component={part})"
+        for part in ("conv", "ssm")
+    )
+    + " n2-5 -5 P2 /2 +node6"
+    + "".join(
+        f" load_back(slot=6,pool=0,node=2,depth=192,label=192,component={part})"
+        for part in ("ssm", "conv")
+    ),
+    # Two micro-batches in flight; each commits what was relayed for it.
+    "micro-batches": "r7+ r7+live3 r8+ r8+live4 P1 1:3@0 1:3@0>64 1:4@0 1:4@0>64 /1"
+    + " V2 2:r7?@64 V3 3:r8?@64"
+    + " relay.receive(forward=2,micro_batch=0,request=7,row=7,accept_len=2) 2:r7.3@64+2 /2"
+    + " relay.receive(forward=3,micro_batch=1,request=8,row=8,accept_len=1) 3:r8.4@64+1 /3 D4",
     # Two processes count their own forwards, requests and slots.
     "two processes": PREFILL + "/1 D2 2:3@255>256 | " + PREFILL + "/1 D2 2:3@255>256 /2",
 }
@@ -62,9 +91,7 @@ CONTROLS = {
 def test_what_is_right_is_clean_for_every_detector(history: str) -> None:
     report = checked(history)
     told = [finding.because for finding in report.findings]
-    assert {v.detector: v.verdict for v in report.verdicts} == dict.fromkeys(
-        ("D1", "D2", "D3", "D4", "D10"), "clean"
-    ), told
+    assert {v.verdict for v in report.verdicts} == {"clean"}, told
 
 
 def test_a_trace_without_slots_is_blind_not_clean() -> None:
