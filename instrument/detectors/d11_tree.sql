@@ -83,7 +83,7 @@ unpaired AS (
                   COALESCE(' since ' || event_name(unlocked_event), ''), event_name(event))
                AS argument
     FROM lock_act
-    WHERE op = 'unlock' AND mine_is < 0
+    WHERE op = 'unlock' AND mine_is < 0 AND request IS NOT NULL
 ),
 pinned AS (
     SELECT *, sum(CASE op WHEN 'lock' THEN 1 WHEN 'unlock' THEN -1 ELSE 0 END) OVER sofar AS pins,

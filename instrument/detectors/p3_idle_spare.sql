@@ -6,12 +6,17 @@
 -- needs: allocate, free, verify.plan, scatter, copy, swap, donate, forward.launch, forward.done
 -- evidence: the allocate or the last plan that names the spare, and the eighth launch after it.
 -- example: r7+ r7+live3 r7+spare6 D1 /1 D2 /2 D3 /3 D4 /4 D5 /5 D6 /6 D7 /7 D8 /8 D9
+-- rule: other strategies than extra_buffer_lazy, as the process's notes name them, plan two track
+--   slots for a request's whole life, and are not judged.
 -- false positives: none known. A request that waits while prompts are computed is not charged.
 -- explains: P3 request
 WITH lease AS (
     SELECT process, pool, slot, generation, request, position, event
     FROM fold
     WHERE op = 'allocate' AND role = 'spare' AND slot > 0 AND request IS NOT NULL
+      AND process NOT IN (
+          SELECT process FROM notes
+          WHERE key LIKE '%.mamba_radix_cache_strategy' AND value <> 'extra_buffer_lazy')
 ),
 -- Whatever names the spare: from its allocate to the act by which it is one no more.
 named AS (
