@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -11,7 +11,7 @@ from slotscope.instrument.event import Op
 
 from .cache import Cache
 from .checkpoints import BY_NAME
-from .config import TREES, ConfigError, EngineConfig
+from .config import ConfigError, EngineConfig
 from .decode import Decode
 from .folder import model_folder
 from .grids import Grids
@@ -30,10 +30,8 @@ from .runner import Runner
 from .sampler import Sampler
 from .scheduler import Scheduler
 from .slots import SlotPool
-from .speculation.drafter import Drafter
-from .speculation.nextn import NextnDrafter
-from .speculation.ngram import NgramDrafter
-from .speculation.tree import TreeDrafter
+from .speculation.drafter import Alone
+from .speculation.make import left_out, make_drafter
 from .states import States
 
 SAID = tuple(op for op in Op if op is not Op.AMEND)
@@ -77,8 +75,10 @@ def assemble(config: EngineConfig) -> Parts:
     states = States([stage.memory for stage in stages], chunk)
     strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
     _check_room(config, strategy.slots_per_request, chunk)
-    drafter = _drafter(config, model, stages[-1].memory, rows, dtype)
-    commits = patches.on("shared-commit") or not (drafter and drafter.commits_alone)
+    drafter = make_drafter(config, model, stages[-1].memory, rows, dtype)
+    missing = left_out(drafter, config, patches)
+    commits = missing is not Alone.NO_COMMIT
+    grids = replace(grids, saves=missing is not Alone.NO_CHECKPOINT)
     piped = config.pp_size > 1
     runner = Runner(
         stages,
@@ -121,26 +121,6 @@ def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: tor
         dtype=dtype,
         device=device,
     )
-
-
-def _drafter(
-    config: EngineConfig, model: Model, memory: Memory, rows: Rows, dtype: torch.dtype
-) -> Drafter | None:
-    steps = config.speculative_num_steps
-    if config.speculative_algorithm == "NGRAM":
-        return NgramDrafter(rows, steps)
-    if config.speculative_algorithm in TREES:
-        if not model.has_draft:
-            raise ConfigError(
-                f"{config.model_path} has no multi-token prediction head (no `mtp.*` weights), so "
-                f"{config.speculative_algorithm} has nothing to draft with. Choose "
-                "--speculative-algorithm NGRAM."
-            )
-        if (topk := config.speculative_eagle_topk) > 1:
-            nodes = config.draft_tokens
-            return TreeDrafter(rows, steps, model, memory, dtype, topk=topk, nodes=nodes)
-        return NextnDrafter(rows, steps, model, memory, dtype)
-    return None
 
 
 def _check_room(config: EngineConfig, slots_per_request: int, state_chunk: int) -> None:

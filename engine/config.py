@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 STRATEGIES = ("no_buffer", "extra_buffer", "extra_buffer_lazy")
-SPECULATION = ("NGRAM", "NEXTN", "EAGLE")
+SPECULATION = ("NGRAM", "NEXTN", "EAGLE", "DFLASH", "DSPARK")
 TREES = ("NEXTN", "EAGLE")
 """Who may draft a tree. The two are one here: the draft head is the model's own."""
 DTYPES = ("float32", "float64", "bfloat16")
@@ -62,6 +62,10 @@ class EngineConfig:
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
     speculative_algorithm: str = field(
         default="", metadata={"help": f"one of {', '.join(SPECULATION)}, or empty for none"}
+    )
+    speculative_draft_model_path: str = field(
+        default="",
+        metadata={"help": "folder of DFLASH's or DSPARK's draft; `draft` in the model's"},
     )
     speculative_num_steps: int = field(
         default=3, metadata={"help": "drafted tokens in a row: the depth of a draft"}

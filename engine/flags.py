@@ -25,6 +25,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Speculation": (
         "speculative_algorithm",
+        "speculative_draft_model_path",
         "speculative_num_steps",
         "speculative_eagle_topk",
         "speculative_num_draft_tokens",

@@ -41,6 +41,7 @@ class Forward:
     scratch: Tensor | None = None  # [B] int64, verify: scratch row that takes the per-step states
     tracks: tuple[Track, ...] = ()  # prefill only
     parents: Tensor | None = None  # [B, N] int64, tree: token that each follows; -1 = the state
+    mutual: bool = False  # the new tokens of a row see all of each other: a block
 
 
 def ancestry(parents: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ class Grids:
 
     checkpoint: int
     track: int
+    saves: bool = True  # a verify's commit saves the state at a track depth that it crosses
 
     @staticmethod
     def derive(state_chunk: int, tree_page: int, interval: int, patches: Patches) -> Grids:

@@ -226,7 +226,7 @@ def _crossings(
 ) -> None:
     crossed: dict[Role, list[tuple[Item, Target, int, int, int]]] = {}
     for item, row, start, path in zip(launch.batch.items, rows, before, paths, strict=True):
-        depth = grids.crossed(start, start + len(path))
+        depth = grids.crossed(start, start + len(path)) if grids.saves else None
         if item.target is not None and depth is not None:
             node = path[depth - start - 1]
             crossed.setdefault(item.target.role, []).append((item, item.target, row, node, depth))

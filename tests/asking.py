@@ -19,6 +19,8 @@ DRAFTERS: dict[str, dict[str, Any]] = {
     "plain": {},
     "NGRAM": {"speculative_algorithm": "NGRAM"},
     "NEXTN": {"speculative_algorithm": "NEXTN"},
+    "DFLASH": {"speculative_algorithm": "DFLASH"},
+    "DSPARK": {"speculative_algorithm": "DSPARK"},
     "tree": {
         "speculative_algorithm": "EAGLE",
         "speculative_eagle_topk": 2,

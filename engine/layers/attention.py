@@ -13,6 +13,7 @@ from slotscope.engine.memory import Memory
 from .norm import Norm
 from .paged import look
 from .plan import Plan
+from .rotary import Angles
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,15 @@ class Attention:
         if self.gated:
             seen = seen * torch.sigmoid(gate)
         return linear(seen, self.output, self.output_bias)
+
+    def remember(self, x: Tensor, angles: Angles, locations: Tensor, memory: Memory) -> None:
+        """Write the keys and values of tokens [T, hidden] that nobody asks from."""
+        size, first = self.head_size, self.heads * self.head_size
+        rows = slice(first, first + 2 * self.kv_heads * size)
+        bias = None if self.bias is None else self.bias[rows]
+        both = linear(x, self.project[rows], bias).unflatten(-1, (2 * self.kv_heads, size))
+        key, value = both.split(self.kv_heads, 1)
+        if self.norm:
+            key = Norm(self.norm.scale[self.heads :], self.norm.eps)(key)
+        memory.keys[self.layer].index_copy_(0, locations, angles.rotate(key))
+        memory.values[self.layer].index_copy_(0, locations, value)

@@ -62,11 +62,13 @@ class Plan:
 
 def _reach(batch: Forward, dtype: torch.dtype) -> Reach:
     """Rows of equal lengths: query d of a row sees its context and the new tokens up to d, or
-    those of them that it descends from."""
+    those of them that it descends from, or all."""
     rows, width = batch.table.shape
     new = torch.arange(batch.tokens.shape[0] // rows, device=batch.table.device)
     if batch.parents is not None:
         return _tree_reach(batch, batch.parents, len(new), dtype)
+    if batch.mutual:
+        new = new.new_full(new.shape, len(new) - 1)
     last = batch.contexts[:, None] + new  # [rows, tokens a row]
     index = torch.arange(width, device=batch.table.device)
     locations = torch.where(index <= last[:, -1:], batch.table, batch.table[:, :1])

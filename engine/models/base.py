@@ -38,6 +38,9 @@ class Model(Protocol):
             hidden [T, H], behind the model's last layer normed.
         """
 
+    def embed(self, tokens: Tensor) -> Tensor:
+        """[T] int64 to [T, H]: what its first layer is fed."""
+
     def logits(self, hidden: Tensor) -> Tensor:
         """[R, H] to [R, vocab]."""
 

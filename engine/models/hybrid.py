@@ -118,11 +118,17 @@ class Hybrid:
     @torch.inference_mode()
     def forward(self, batch: Forward, memory: Memory, hidden: Tensor | None = None) -> Tensor:
         """Run its layers. Returns hidden [T, H], normed behind the last of all."""
-        x = self._embed(batch.tokens) if hidden is None else hidden
+        x = self.embed(batch.tokens) if hidden is None else hidden
         plan = Plan.of(batch, self.rotary, x.dtype, self._workspace)
         for block in self.blocks:
             x = block(x, plan, memory)
         return self.norm(x) if self.part.last else x
+
+    @torch.inference_mode()
+    def embed(self, tokens: Tensor) -> Tensor:
+        """[T] to [T, H]."""
+        x = embedding(tokens, self.embedding)
+        return x if self.embedding_scale == 1 else x * self.embedding_scale
 
     @torch.inference_mode()
     def logits(self, hidden: Tensor) -> Tensor:
@@ -139,14 +145,10 @@ class Hybrid:
                 "draft was called, but this folder has no mtp.* weights. "
                 "Ask `has_draft` before choosing NEXTN."
             )
-        next_ = head.embedding_norm(self._embed(batch.tokens))
+        next_ = head.embedding_norm(self.embed(batch.tokens))
         x = linear(torch.cat((next_, head.hidden_norm(hidden)), -1), head.fuse)
         plan = Plan.of(batch, self.rotary, x.dtype, self._workspace)
         return head.norm(head.block(x, plan, memory))
-
-    def _embed(self, tokens: Tensor) -> Tensor:
-        x = embedding(tokens, self.embedding)
-        return x if self.embedding_scale == 1 else x * self.embedding_scale
 
 
 def _renumbered(mixer: Any, keys: int, states: int) -> Mixer:

@@ -32,7 +32,7 @@ def load(path: Path, dtype: torch.dtype, device: torch.device) -> Model:
         ModelConfigError: config.json is missing, malformed, or asks for what isn't built.
         WeightsError: weights are missing, unreadable, or of the wrong shape.
     """
-    config = _read(path / "config.json")
+    config = read_json(path / "config.json")
     model_type = config.get("model_type")
     if model_type not in MODELS:
         raise UnknownModelError(
@@ -42,7 +42,7 @@ def load(path: Path, dtype: torch.dtype, device: torch.device) -> Model:
     # generation_config.json may name more end tokens than config.json, and generation obeys it.
     generation = path / "generation_config.json"
     if generation.exists():
-        eos = _read(generation).get("eos_token_id")
+        eos = read_json(generation).get("eos_token_id")
         config = config if eos is None else {**config, "eos_token_id": eos}
     weights = Weights(path, dtype, device)
     model = MODELS[model_type](config, weights)
@@ -50,7 +50,7 @@ def load(path: Path, dtype: torch.dtype, device: torch.device) -> Model:
     return model
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object."""
     try:
         value = json.loads(path.read_text())

@@ -45,6 +45,6 @@ def commit(
     crossed = accepted.index.gather(1, (depth - before - 1).clamp(min=0)[:, None])[:, 0]
     states.scatter(
         torch.cat([plan.rows, plan.rows]),
-        torch.cat([last, torch.where(depth > before, crossed, -1)]),
+        torch.cat([last, torch.where((depth > before) & grids.saves, crossed, -1)]),
         torch.cat([plan.live, plan.track]),
     )

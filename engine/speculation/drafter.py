@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
 
 from torch import Tensor
 
@@ -12,11 +13,18 @@ from slotscope.engine.rows import Rows
 from .draft import Draft
 
 
+class Alone(Enum):
+    """What a commit of a drafter's own, without `shared-commit`, leaves out."""
+
+    NO_COMMIT = "the verify moves no state"
+    NO_CHECKPOINT = "the live state moves, and no crossing's state is saved"
+
+
 class Drafter(ABC):
     """Guesses the tokens that follow a row's last one."""
 
-    commits_alone: bool = False
-    """Upstream, this drafter had its own commit before there was a shared one. It had none."""
+    alone: Alone | None = None
+    """What this drafter's verify did upstream before there was a shared commit; None: it shared."""
 
     def __init__(self, rows: Rows, steps: int) -> None:
         self.rows, self.steps = rows, steps

@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a random Qwen3-Next whose recurrent state shows."""
-    return make_checkpoint(tmp_path_factory.mktemp("model") / "small")
+    return make_checkpoint(tmp_path_factory.mktemp("model") / "small", draft=True)
 
 
 @pytest.fixture(scope="session")

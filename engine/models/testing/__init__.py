@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from . import granitemoehybrid, kimi_linear, qwen3_next
+from .block_draft import make_block_draft
 from .random import RandomWeights
 
 SMALL = qwen3_next.SMALL
@@ -27,7 +28,13 @@ FAMILIES: dict[str, tuple[dict[str, Any], Fill]] = {
 
 
 def make_checkpoint(
-    path: Path, *, family: str = "qwen3_next", seed: int = 0, head: bool = True, **config: Any
+    path: Path,
+    *,
+    family: str = "qwen3_next",
+    seed: int = 0,
+    head: bool = True,
+    draft: bool = False,
+    **config: Any,
 ) -> Path:
     """Write a random folder of a family to `path` (made if absent) and return it.
 
@@ -39,6 +46,7 @@ def make_checkpoint(
         family: a key of `FAMILIES`.
         seed: of the weights.
         head: with an MTP head, where the family has one.
+        draft: with a block draft, in the folder `draft`.
         config: fields of config.json in place of the family's.
     """
     small, fill = FAMILIES[family]
@@ -48,4 +56,6 @@ def make_checkpoint(
     weights = RandomWeights(torch.Generator().manual_seed(seed))
     fill(merged, weights, head)
     save_file(weights.tensors, path / "model.safetensors", {"format": "pt"})
+    if draft:
+        make_block_draft(path / "draft", weights.tensors, seed=seed)
     return path

@@ -37,7 +37,7 @@ def drafts_of(drafter: type[NextnDrafter], checkpoint: Path, **knobs: Any) -> Dr
             return drafts[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"slotscope.engine.assemble.{drafter.__name__}", Watched)
+        patch.setattr(f"slotscope.engine.speculation.make.{drafter.__name__}", Watched)
         engine_on(checkpoint, **knobs).generate([random_prompt(50, seed=4)], greedy(20))
     return drafts
 
