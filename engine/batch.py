@@ -23,6 +23,7 @@ class Item:
     source: int | None = None  # first forward: slot to restore from
     node: int | None = None  # and the node that holds it
     fresh: bool = False  # first forward: the live slot is initialised here
+    steps: bool = False  # a decode step, alone or beside the prompts of a mixed prefill
 
     @property
     def live_slot(self) -> int:

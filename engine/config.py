@@ -44,6 +44,9 @@ class EngineConfig:
     chunked_prefill_size: int = field(
         default=512, metadata={"help": "prompt tokens in one forward"}
     )
+    enable_mixed_chunk: bool = field(
+        default=False, metadata={"help": "a prefill takes a decode step of everybody along"}
+    )
     max_mamba_cache_size: int = field(
         default=128, metadata={"help": "state slots, the pad slot not counted"}
     )
@@ -173,6 +176,12 @@ class EngineConfig:
                     "has already been launched to move it. Set --disable-overlap-schedule, or "
                     "choose extra_buffer."
                 )
+        if self.enable_mixed_chunk and self.speculative_algorithm:
+            raise ConfigError(
+                "--enable-mixed-chunk puts one new token of each request that decodes beside the "
+                f"prompts, but {self.speculative_algorithm} needs verifies, which feed several and "
+                "commit what they accept. SGLang refuses it too. Leave out one of the two."
+            )
         if self.pp_size > 1 and self.overlap:
             raise ConfigError(
                 f"--pp-size {self.pp_size} keeps as many micro-batches in flight as there are "

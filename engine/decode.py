@@ -67,6 +67,25 @@ class Decode:
             return Batch(Kind.VERIFY, tuple(self._verify(each) for each in stepping))
         return Batch(Kind.DECODE, tuple(self._step(each) for each in stepping))
 
+    def join(self, prefill: Batch, micro_batch: int = 0) -> Batch:
+        """A mixed prefill: beside its chunks a decode step of everybody whom KV allows one.
+
+        Nobody is retracted for that. Who is left out steps when no prompt is at hand.
+        """
+        grown: list[tuple[int, int, list[int]]] = []
+        stepping = []
+        for running in self._of(micro_batch):
+            before = len(running.locations)
+            more = self._cache.grow(running, self._reach(running))
+            if more is None:
+                continue
+            stepping.append(running)
+            if more:
+                grown.append((running.row, before, more))
+        self._cache.rows.extend(grown)
+        steps = tuple(self._step(running) for running in stepping)
+        return Batch(prefill.kind, prefill.items + steps)
+
     def _of(self, micro_batch: int) -> list[Running]:
         return [each for each in self.running if each.micro_batch == micro_batch]
 
@@ -80,7 +99,7 @@ class Decode:
         start = running.length
         running.length += 1
         target = self._strategy.aim_decode(running, running.length)
-        return Item(running, start, running.length, target)
+        return Item(running, start, running.length, target, steps=True)
 
     def _verify(self, running: Running) -> Item:
         target = self._strategy.aim_verify(running)

@@ -52,12 +52,13 @@ class Retire:
             committed(launch, before, result.paths(), self._grids)
         retired(launch)
         tokens, logprobs = result.tokens.tolist(), result.logprobs.tolist()
-        act = {
+        acts = {
             Kind.PREFILL: self._prefilled,
             Kind.DECODE: self._decoded,
             Kind.VERIFY: self._verified,
-        }[launch.batch.kind]
+        }
         for at, item in enumerate(launch.batch.items):
+            act = acts[Kind.DECODE if item.steps else launch.batch.kind]
             act(item, before[at], tokens[at][: accept[at]], logprobs[at][: accept[at]])
 
     def end(self, running: Running, reason: str) -> None:

@@ -83,15 +83,20 @@ class Scheduler:
         if self.idle:
             self.cache.check(idle=True)
 
-    @property
-    def _room(self) -> int:
+    def _room_in(self, micro_batch: int) -> int:
         """Requests that may still be seated."""
         return self.config.max_running_requests - self.running_count
 
-    def _next_batch(self) -> Batch | None:
-        return self.prefill.next_batch(self._room, self.decode.headroom) or self._next_step()
+    def _next_batch(self, micro_batch: int = 0) -> Batch | None:
+        room, headroom = self._room_in(micro_batch), self.decode.headroom
+        prefill = self.prefill.next_batch(room, headroom, micro_batch)
+        if prefill is None:
+            return self._next_step(micro_batch)
+        if self.config.enable_mixed_chunk:
+            return self.decode.join(prefill, micro_batch)
+        return prefill
 
-    def _next_step(self, micro_batch: int = 0) -> Batch | None:
+    def _next_step(self, micro_batch: int) -> Batch | None:
         """One step of everybody who decodes; where KV is short for that, some are retracted."""
         while victim := self.decode.make_room(micro_batch):
             self.retire.retract(victim)
@@ -109,4 +114,5 @@ class Scheduler:
         """Whose prompt is launched whole decodes from now on."""
         if batch.kind is Kind.PREFILL:
             # Their first token is known on the device, so they may step before it is retired.
-            self.decode.running += [item.running for item in batch.items if item.last]
+            whole = [item.running for item in batch.items if item.last and not item.steps]
+            self.decode.running += whole

@@ -149,29 +149,30 @@ def _initialised(batch: Batch, said: dict[str, Any]) -> None:
 
 
 def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
-    prefill = batch.kind is Kind.PREFILL
-    for role, tracked in _by_role(batch):
-        depths = [_depth(item.target) for item in tracked]
-        starts = [item.start for item in tracked]
-        probe.emit(
-            Op.SCATTER if prefill else Op.COPY,
-            slots=[item.target.slot for item in tracked if item.target],
-            request=[item.running.number for item in tracked],
-            row=[item.running.row for item in tracked],
-            role=role,
-            src_slot=None if prefill else [item.live_slot for item in tracked],
-            unit=Unit.TOKEN if prefill else None,
-            step=[d - s for d, s in zip(depths, starts, strict=True)] if prefill else None,
-            depth=depths,
-            grid=grids.checkpoint if prefill else grids.track,
-            **said,
-        )
+    """Chunks scatter a state from their midst, decode steps copy the live one."""
+    for steps in (False, True):
+        for role, tracked in _by_role([item for item in batch.items if item.steps is steps]):
+            depths = [_depth(item.target) for item in tracked]
+            starts = [item.start for item in tracked]
+            probe.emit(
+                Op.COPY if steps else Op.SCATTER,
+                slots=[item.target.slot for item in tracked if item.target],
+                request=[item.running.number for item in tracked],
+                row=[item.running.row for item in tracked],
+                role=role,
+                src_slot=[item.live_slot for item in tracked] if steps else None,
+                unit=None if steps else Unit.TOKEN,
+                step=None if steps else [d - s for d, s in zip(depths, starts, strict=True)],
+                depth=depths,
+                grid=grids.track if steps else grids.checkpoint,
+                **said,
+            )
 
 
 def _plans(batch: Batch, scratch: Sequence[int], said: dict[str, Any]) -> None:
     aimless = [item for item in batch.items if item.target is None]
     held = dict(zip(_rows(batch), scratch, strict=True))
-    for role, items in (*_by_role(batch), (None, aimless)):
+    for role, items in (*_by_role(batch.items), (None, aimless)):
         if items:
             probe.emit(
                 Op.VERIFY_PLAN,
@@ -185,12 +186,12 @@ def _plans(batch: Batch, scratch: Sequence[int], said: dict[str, Any]) -> None:
             )
 
 
-def _by_role(batch: Batch) -> Iterator[tuple[Role, list[Item]]]:
+def _by_role(items: Sequence[Item]) -> Iterator[tuple[Role, list[Item]]]:
     """The items that may leave a checkpoint, by what its slot is to the request."""
     for role in (Role.KEEP, Role.SPARE):
-        items = [item for item in batch.items if item.target and item.target.role is role]
-        if items:
-            yield role, items
+        aimed = [item for item in items if item.target and item.target.role is role]
+        if aimed:
+            yield role, aimed
 
 
 def _commits(

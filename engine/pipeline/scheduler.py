@@ -42,6 +42,11 @@ class PipelineScheduler(Scheduler):
         else:
             super().end(request_id, reason)
 
+    def retract(self, request_id: str) -> None:
+        """As `Scheduler.retract`, but a request in flight is left alone."""
+        if not any(request_id == each.request.request_id for each in self._in_flight()):
+            super().retract(request_id)
+
     def step(self) -> None:
         """One turn of all stages."""
         if flight := self._stages.turn():
@@ -59,10 +64,7 @@ class PipelineScheduler(Scheduler):
                 super().end(request.request_id, reason)
 
     def _next_launch(self, micro_batch: int) -> Launch | None:
-        room = self._room_in(micro_batch)
-        batch = self.prefill.next_batch(room, self.decode.headroom, micro_batch) or self._next_step(
-            micro_batch
-        )
+        batch = self._next_batch(micro_batch)
         if batch is None:
             return None
         launch = launched(next(self._numbers), batch, micro_batch)
@@ -75,7 +77,7 @@ class PipelineScheduler(Scheduler):
         share = -(-self.config.max_running_requests // self.config.pp_size)
         seated = (*self.decode.running, *self.prefill.partial)
         taken = sum(each.micro_batch == micro_batch for each in seated)
-        return min(self._room, share - taken)
+        return min(super()._room_in(micro_batch), share - taken)
 
     def _in_flight(self) -> list[Running]:
         return [item.running for launch in self._flying.values() for item in launch.batch.items]

@@ -37,8 +37,7 @@ class Stage:
         if batch.kind is Kind.PREFILL:
             self._initialise(batch.items)
         hidden = self.model.forward(snapshot.forward, self.memory, hidden)
-        if batch.kind is Kind.DECODE:
-            self._copy_tracks(batch.items)
+        self._copy_tracks(batch.items)
         return hidden
 
     def compact(self, snapshot: Snapshot, result: Result) -> None:
@@ -66,8 +65,8 @@ class Stage:
         self.states.clear([item.live_slot for item in fresh if item.source is None])
 
     def _copy_tracks(self, items: tuple[Item, ...]) -> None:
-        """Decode: a checkpoint is a copy of the live state after the step."""
-        tracked = [item for item in items if item.target]
+        """Of a decode step, a checkpoint is a copy of the live state after it."""
+        tracked = [item for item in items if item.steps and item.target]
         self.states.copy(
             [item.live_slot for item in tracked],
             [item.target.slot for item in tracked if item.target],

@@ -48,10 +48,11 @@ BUFFERED = ("extra_buffer_lazy", "extra_buffer")
 POOL = {"max_total_tokens": 208, "max_mamba_cache_size": 9, "chunked_prefill_size": 64}
 """Each request fits alone, two long ones do not; slots are short too."""
 CONFIGURATIONS = [
-    *((strategy, drafter, 1) for strategy in BUFFERED for drafter in ("", "NGRAM", "NEXTN")),
-    ("extra_buffer_lazy", "NGRAM", 0),
-    ("no_buffer", "", 0),
-    ("no_buffer", "NEXTN", 0),
+    *((strategy, drafter, 1, {}) for strategy in BUFFERED for drafter in ("", "NGRAM", "NEXTN")),
+    ("extra_buffer_lazy", "NGRAM", 0, {"pp_size": 2}),
+    ("extra_buffer_lazy", "", 1, {"enable_mixed_chunk": True}),
+    ("no_buffer", "", 0, {"enable_mixed_chunk": True}),
+    ("no_buffer", "NEXTN", 0, {}),
 ]
 
 Outputs = dict[tuple[int, ...], list[int]]
@@ -73,12 +74,12 @@ def plain(tiny: Path) -> Outputs:
 @st.composite
 def schedules(draw: st.DrawFn) -> list[Arrival]:
     """Up to five requests within twenty turns; some are aborted, some must give way."""
-    count = draw(st.integers(2, 5))
+    count = draw(st.integers(3, 5))
     arrivals = []
     for at in range(count):
         turn = draw(st.integers(0, 20))
-        leaves = draw(st.sampled_from([None, "abort_turn", "retract_turn", "retract_turn"]))
-        later = turn + draw(st.integers(0, 20))
+        leaves = draw(st.sampled_from(["abort_turn", "retract_turn", None]))
+        later = turn + draw(st.integers(0, 15))
         arrivals.append(
             Arrival(
                 turn,
@@ -138,9 +139,15 @@ def run(tiny: Path, trace: Path, plain: Outputs, count: int, **knobs: object) ->
     return report
 
 
-@pytest.mark.parametrize(("strategy", "drafter", "overlap"), CONFIGURATIONS)
+@pytest.mark.parametrize(("strategy", "drafter", "overlap", "more"), CONFIGURATIONS)
 def test_no_schedule_leaves_anything_behind(
-    tiny: Path, tmp_path: Path, plain: Outputs, strategy: str, drafter: str, overlap: int
+    tiny: Path,
+    tmp_path: Path,
+    plain: Outputs,
+    strategy: str,
+    drafter: str,
+    overlap: int,
+    more: dict[str, object],
 ) -> None:
     report = run(
         tiny,
@@ -150,6 +157,7 @@ def test_no_schedule_leaves_anything_behind(
         mamba_radix_cache_strategy=strategy,
         speculative_algorithm=drafter,
         disable_overlap_schedule=not overlap,
+        **more,
     )
     assert [finding.because for finding in report.found] == []
     assert set(report.verdicts.values()) == {"clean"}
