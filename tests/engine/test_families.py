@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import pytest
 from asking import Build, engine_on, greedy, random_prompt
 
+from slotscope.engine.config import ConfigError
 from slotscope.engine.models.testing import FAMILIES, make_checkpoint
 
 PROMPTS = [random_prompt(length, seed=length) for length in (70, 130)]
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "lazy": {"mamba_radix_cache_strategy": "extra_buffer_lazy"},
+    "two stages": {"pp_size": 2, "disable_overlap_schedule": True},
+}
 OTHERS = sorted(FAMILIES.keys() - {"qwen3_next"})
 """Qwen3-Next serves all other tests of the engine."""
 
 
 @pytest.fixture(scope="module", params=OTHERS)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    folder: Path = make_checkpoint(tmp_path_factory.mktemp("model"), family=request.param)
+    folder = make_checkpoint(tmp_path_factory.mktemp("model"), family=request.param)
     return partial(engine_on, folder)
 
 
-def test_reuse_is_exact(family: Build) -> None:
-    """A-B-A: B resumes behind what A has put out, and A resumes in its prompt after that."""
+@pytest.fixture(scope="module")
+def expected(family: Build) -> list[list[int]]:
+    """The tokens of the plainest engine: serial, nothing drafted, nothing reused."""
     plain = family(disable_overlap_schedule=True, disable_radix_cache=True)
-    expected = [request.output for request in plain.generate(PROMPTS, greedy(70))]
-    engine = family(
-        mamba_radix_cache_strategy="extra_buffer_lazy",
-        speculative_algorithm="NGRAM",
-        disable_overlap_schedule=False,
-    )
+    return [request.output for request in plain.generate(PROMPTS, greedy(70))]
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_reuse_is_exact(family: Build, expected: list[list[int]], name: str) -> None:
+    """A-B-A: B resumes behind what A has put out, and A resumes in its prompt after that."""
+    engine = family(**CONFIGURATIONS[name], speculative_algorithm="NGRAM")
     first = engine.generate(PROMPTS, greedy(70))
     assert [request.output for request in first] == expected
 
@@ -48,9 +55,6 @@ def test_reuse_is_exact(family: Build) -> None:
     assert [request.output for request in warm] == [request.output for request in cold]
 
 
-def test_a_verify_that_is_never_committed_shows(family: Build) -> None:
-    """The twin: with the bug on, the same requests get other tokens, so the test above can fail."""
-    knobs = {"disable_overlap_schedule": True, "disable_radix_cache": True}
-    expected = [r.output for r in family(**knobs).generate(PROMPTS, greedy(70))]
-    broken = family(**knobs, speculative_algorithm="NGRAM", without_patch=("shared-commit",))
-    assert [r.output for r in broken.generate(PROMPTS, greedy(70))] != expected
+def test_a_folder_without_a_head_has_nothing_to_draft_with(family: Build) -> None:
+    with pytest.raises(ConfigError, match="no multi-token prediction head"):
+        family(speculative_algorithm="NEXTN")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,14 +18,22 @@ from tests.engine.server.vocabulary import write_folder
 PROMPT = "The tide table of the harbour, line by line. " * 6
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+SERVED = [
+    ("qwen3_next", ""),
+    ("qwen3_next", "NGRAM"),
+    ("qwen3_next", "NEXTN"),
+    ("kimi_linear", "NGRAM"),
+    ("granitemoehybrid", "NGRAM"),
+]
+
+
+@pytest.fixture(scope="module", params=SERVED, ids=" ".join)
+def client(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Client]:
+    family, drafter = request.param
     path = tmp_path_factory.mktemp("model")
-    return write_folder(make_checkpoint(path, vocab_size=264, eos_token_id=256))
-
-
-@pytest.fixture(scope="module", params=["", "NGRAM", "NEXTN"])
-def client(folder: Path, request: pytest.FixtureRequest) -> Iterator[Client]:
+    folder = write_folder(make_checkpoint(path, family=family, vocab_size=264, eos_token_id=256))
     engine = Engine(
         EngineConfig(
             model_path=folder,
@@ -36,7 +43,7 @@ def client(folder: Path, request: pytest.FixtureRequest) -> Iterator[Client]:
             max_running_requests=4,
             max_mamba_cache_size=24,
             mamba_track_interval=64,
-            speculative_algorithm=request.param,
+            speculative_algorithm=drafter,
         )
     )
     with serving(engine, Tokenizer.load(folder)) as client:
