@@ -82,6 +82,7 @@ class NewReq:
     output_ids: list[int] = field(default_factory=list)
     kv: State = field(default_factory=State)
     finished_reason: Any = None
+    session: Any = None
 
     def finished(self) -> bool:
         return self.finished_reason is not None

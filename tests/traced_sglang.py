@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +39,20 @@ def traced_sglang(
     *,
     plugin: bool = True,
     release: str = NEWEST,
+    plugins: Sequence[Path] = (),
     variables: Mapping[str, str] | None = None,
     **flags: Any,
 ) -> RealSglang:
-    """An engine that writes `trace`, its log beside it, audited; without the plugin, neither."""
+    """An engine that writes `trace`, its log beside it, audited; without the plugin, neither.
+
+    Args:
+        plugins, variables, flags: as of RealSglang; SGLang's memory is roomy by default.
+    """
     traced = {"SLOTSCOPE_TRACE": str(trace)} if plugin else {}
     return RealSglang(
         checkpoint.folder,
         release=release,
-        plugins=[AUDITOR] if plugin else [],
+        plugins=[*plugins, *([AUDITOR] if plugin else [])],
         variables={**traced, **(variables or {})},
         log=trace.with_suffix(".log"),
         **{**ROOMY, **flags},

@@ -142,8 +142,17 @@ def _first(scene: Scene, scheduler: Any) -> None:
     scene.grids = grids.of(scheduler.tree_cache, scheduler.server_args)
     drafts = getattr(scheduler.server_args, "speculative_num_draft_tokens", None)
     scene.reach = scene.reach or 2 * (drafts or 0)
+    scene.chain = _breadth(scheduler.server_args) in (None, 1)
     notes.tell(scheduler)
     locks.unseen(scene, scheduler.tree_cache)
+
+
+def _breadth(arguments: Any) -> int | None:
+    """How many drafts may follow one token: more than one, and a verify walks a tree."""
+    ngram = getattr(arguments, "speculative_algorithm", None) == "NGRAM"
+    name = "speculative_ngram_max_bfs_breadth" if ngram else "speculative_eagle_topk"
+    breadth: int | None = getattr(arguments, name, None)
+    return breadth
 
 
 def _launched(scene: Scene, batch: Any, group: Group) -> Flight:

@@ -39,6 +39,12 @@ def on_host(result: Any) -> bool:
     return bool(getattr(result, "mamba_host_hit_length", 0))
 
 
+def session(req: Any) -> str | None:
+    """The streaming session that a request is a turn of. It keeps row and slots between turns."""
+    found: Any = getattr(req, "session", None)
+    return str(found.session_id) if getattr(found, "streaming", False) else None
+
+
 def tokens(req: Any) -> int:
     """Tokens of a request's prompt and output."""
     return len(req.origin_input_ids) + len(req.output_ids)

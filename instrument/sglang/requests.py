@@ -46,19 +46,33 @@ class Told:
 
 
 class Requests:
-    """Requests by the object that SGLang has for each. None is kept alive."""
+    """Requests by the object that SGLang has for each. None is kept alive.
+
+    The turns of a streaming session are one request, since they share one live state.
+    """
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
         self._told: WeakKeyDictionary[Any, Told] = WeakKeyDictionary()
+        self._sessions: dict[str, Told] = {}
 
     def of(self, req: Any) -> Told:
         """What is known of a request; on first sight, nothing but its name."""
         told = self._told.get(req)
         if told is None:
-            name = str(req.rid)
-            told = self._told[req] = Told(name, probe.request(name))
+            session = layout.session(req)
+            told = self._sessions.get(session) if session is not None else None
+            if told is None:
+                name = session or str(req.rid)
+                told = Told(name, probe.request(name))
+                if session is not None:
+                    self._sessions[session] = told
+            self._told[req] = told
         return told
+
+    def close(self, session: str) -> Told | None:
+        """A streaming session is over; what is known of it, if it ever had a turn."""
+        return self._sessions.pop(session, None)
 
     def again(self, told: Told) -> None:
         """A retracted request starts over, as another attempt under a number of its own."""

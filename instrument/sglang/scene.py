@@ -60,7 +60,9 @@ class Flight:
     pool: int
     group: Group
     micro_batch: int | None = None
-    targets: Sequence[Id] | None = None  # track slot of each request; None where none is written
+    targets: Sequence[Id] | None = None  # planned track slot of each request; None: none is written
+    targets_in: Any = None  # SGLang's tensor of them
+    written: Sequence[Id] | None = None  # the track slots that the commit was given, where others
     near: list[bool] | None = None  # of each request, whether its track slot may be written
     in_place: frozenset[int] = frozenset()  # rows whose track slot is the kept checkpoint
     tracked: list[int] = field(default_factory=list)  # rows whose track slot is written
@@ -104,10 +106,12 @@ class Scene:
         self.relayed: Flight | None = None  # of another time, which is being committed now
         self.flights = 0
         self.micro_batch: int | None = None
+        self.chain = True  # a verify's drafts are one chain, so that its steps are depths
         self.reach = 0  # tokens within which a lazy verify has a track slot ready
         self.donation: Donation | None = None
         self.filing: int | None = None  # tokens of the prefix under which a state is being filed
         self.serving: int | None = None  # the request that SGLang is about; see locks.py
+        self.locking: int | None = None  # the one whose lock is taken or undone now
         self.grids: Grids | None = None
         self.blind: Callable[[Sequence[Op], str], None] = lambda ops, why: None  # see Watch
         self._books: WeakKeyDictionary[Any, Book] = WeakKeyDictionary()

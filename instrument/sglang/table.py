@@ -35,7 +35,6 @@ _BACKEND = f"{_SRT}.layers.attention.hybrid_linear_attn_backend.HybridLinearAttn
 
 _0_5_19: Number = (0, 5, 19)
 _0_5_20: Number = (0, 5, 20)
-_0_5_21: Number = (0, 5, 21)
 _0_5_22: Number = (0, 5, 22)
 
 _BEFORE, _AFTER, _AROUND = When.BEFORE, When.AFTER, When.AROUND
@@ -94,14 +93,12 @@ HOOKS: tuple[Hook, ...] = (
     Hook(f"{_TREE}.inc_lock_ref", _AFTER, locks.node_locked, (Op.LOCK,), "a node is pinned"),
     Hook(f"{_TREE}.dec_lock_ref", _AFTER, locks.node_unlocked, (Op.UNLOCK,), "... and let go"),
     Hook(f"{_CORE}._split_node", _AFTER, locks.edge_split, (Op.SPLIT,), "an edge is cut in two"),
+    Hook(f"{_TREE}.lock", _AROUND, locks.lock_taken, (), "for a request", since=_0_5_22),
+    Hook(f"{_TREE}.unlock", _AROUND, locks.lock_undone, (), "... and back", since=_0_5_22),
     Hook(f"{_ADDER}.add_one_req", _AROUND, locks.request_served,
-         (), "a request is to be admitted"),
+         (), "a request is to be admitted", since=_0_5_22),
     Hook(f"{_TREE}.checkpoint_into_tree", _AROUND, locks.request_served,
          (), "a request is filed", since=_0_5_22),
-    Hook(f"{_TREE}.cache_unfinished_req", _AROUND, locks.request_served,
-         (), "a request is filed", until=_0_5_21),
-    Hook(f"{_SRT}.mem_cache.common.release_kv_cache", _AROUND, locks.request_released,
-         (), "a request gives up what it has"),
     # Forwards.
     Hook(f"{_SCHEDULER}.run_batch", _AROUND, forwards.batch_run,
          (Op.FORWARD_LAUNCH, Op.ADVANCE, Op.SCATTER, Op.COPY, Op.VERIFY_PLAN, Op.SWAP),
@@ -123,6 +120,8 @@ HOOKS: tuple[Hook, ...] = (
          (Op.REQUEST_END, Op.RETRACT), "a request ends, or is retracted"),
     Hook(f"{_SRT}.managers.schedule_batch.Req.reset_for_retract", _AFTER, ends.request_again,
          (Op.RETRACT,), "a request starts over"),
+    Hook(f"{_SRT}.session.streaming_session.StreamingSession.release_session", _BEFORE,
+         ends.session_over, (Op.REQUEST_END,), "a session gives up its row"),
     # Speculation.
     Hook(f"{_SPECULATION}.prepare_mamba_track_for_verify", _AFTER, verify.targets_chosen,
          (Op.VERIFY_PLAN,), "a verify's track slots"),

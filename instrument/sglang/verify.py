@@ -15,6 +15,7 @@ from slotscope.instrument.event import Kind, Op, Role
 
 from . import layout
 from .forwards import FLIGHT, landed
+from .ids import Id
 from .scene import Flight, Scene
 
 
@@ -26,8 +27,8 @@ def targets_chosen(scene: Scene, _: Any, batch: Any) -> None:
     flight.near = near = _near(scene, flight)
     if not any(near):
         return
-    slots = scene.ids.of(batch.mamba_track_indices)
-    flight.targets = [None if isinstance(slot, int) and slot < 0 else slot for slot in slots]
+    flight.targets = _slots(scene, batch.mamba_track_indices)
+    flight.targets_in = batch.mamba_track_indices
     planned = getattr(batch, "mamba_lazy_spec_track_positions_cpu", None)
     if planned is not None:
         keep = batch.req_to_token_pool.get_mamba_ping_pong_keep_idx
@@ -42,6 +43,8 @@ def commit_called(
     scene.relayed = getattr(batch, FLIGHT, None) if scene.flight is None else None
     flight = scene.flight or scene.relayed
     before = flight.commits if flight is not None else 0
+    if flight is not None and _folds(batch):
+        _written(scene, flight, batch.mamba_track_indices)
     try:
         yield
     finally:
@@ -51,11 +54,23 @@ def commit_called(
         flight.commits += 1
 
 
-def state_committed(scene: Scene, *_: Any, **__: Any) -> None:
-    """Accepted states go to the live slots, and a crossed boundary's to the track slots."""
+def state_committed(
+    scene: Scene,
+    backend: Any,
+    last_correct_step_indices: Any,
+    mamba_track_indices: Any,
+    *_: Any,
+    **__: Any,
+) -> None:
+    """Accepted states go to the live slots, and a crossed boundary's to the track slots.
+
+    These need not be the ones that were planned: a commit that waits for a relayed result runs on
+    what was kept of the batch.
+    """
     flight = scene.flight or scene.relayed
     if flight is not None:
         flight.commits += 1
+        _written(scene, flight, mamba_track_indices)
 
 
 def accept_relayed(
@@ -83,6 +98,18 @@ def result_resolved(scene: Scene, _: Any, processor: Any, result: Any, batch: An
     landed(flight)
 
 
+def _written(scene: Scene, flight: Flight, tensor: Any) -> None:
+    """Look at the track slots that a commit was given, where it may write one of them."""
+    if tensor is not None and tensor is not flight.targets_in and any(flight.near or ()):
+        flight.written = _slots(scene, tensor)
+
+
+def _slots(scene: Scene, tensor: Any) -> list[Id]:
+    """The slots in a tensor of SGLang's; None where a negative number says that there is none."""
+    slots = scene.ids.of(tensor)
+    return [None if isinstance(slot, int) and slot < 0 else slot for slot in slots]
+
+
 def _near(scene: Scene, flight: Flight) -> list[bool]:
     """Of each request, whether a verify may cross a grid line, as far as the host knows."""
     if scene.grids is None:
@@ -105,7 +132,7 @@ def _committed(
         request=flight.group.numbers,
         row=flight.group.rows,
         role=Role.LIVE,
-        step=[taken - 1 for taken in accepted],
+        step=[taken - 1 for taken in accepted] if scene.chain else None,
         accept_len=accepted,
         depth_before=befores,
         depth=afters,
@@ -115,23 +142,23 @@ def _committed(
 
 def _crossed(scene: Scene, flight: Flight, befores: list[int], afters: list[int]) -> None:
     group = flight.group
-    if scene.grids is None or flight.targets is None:
+    slots = flight.written or flight.targets
+    if scene.grids is None or slots is None:
         return
     crossed = [
         (i, depth)
         for i, (before, after) in enumerate(zip(befores, afters, strict=True))
-        if flight.targets[i] is not None
-        and (depth := scene.grids.crossed(before, after)) is not None
+        if slots[i] is not None and (depth := scene.grids.crossed(before, after)) is not None
     ]
     if crossed:
         flight.tracked = [i for i, _ in crossed]
         scene.speech.say(
             Op.SCATTER,
-            [flight.targets[i] for i, _ in crossed],
+            [slots[i] for i, _ in crossed],
             request=[group.told[i].number for i, _ in crossed],
             row=[group.rows[i] for i, _ in crossed],
             role=Role.SPARE,
-            step=[depth - befores[i] - 1 for i, depth in crossed],
+            step=[depth - befores[i] - 1 for i, depth in crossed] if scene.chain else None,
             depth=[depth for _, depth in crossed],
             grid=scene.grids.track,
             **flight.said,

@@ -51,13 +51,16 @@ def ask(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
     """Greedy tokens for every prompt of a batch, or for the next turn of a session."""
     sampling = {"max_new_tokens": command["tokens"], "temperature": 0, "ignore_eos": True}
     sampling.update(command.get("options", {}))
-    turn = {"session_params": [{"id": command["session"]}]} if command.get("session") else {}
-    results = engine.generate(
-        input_ids=command["ask"],
-        sampling_params=[sampling] * len(command["ask"]),
-        return_logprob=command.get("logprobs", False),
-        **turn,
-    )
+    if command.get("session"):
+        turn = {"id": command["session"]}
+        (prompt,) = command["ask"]
+        results = [engine.generate(input_ids=prompt, sampling_params=sampling, session_params=turn)]
+    else:
+        results = engine.generate(
+            input_ids=command["ask"],
+            sampling_params=[sampling] * len(command["ask"]),
+            return_logprob=command.get("logprobs", False),
+        )
     return {
         "answers": [
             {"tokens": result["output_ids"], "meta": result["meta_info"]} for result in results
@@ -67,12 +70,16 @@ def ask(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
 
 def abort(engine: Any, command: dict[str, Any]) -> dict[str, Any]:
     """Abort a request once it has some tokens; how it ended."""
+
+    async def give_up(request: str) -> None:
+        engine.tokenizer_manager.abort_request(rid=request)  # its sockets want a running loop
+
     sampling = {"max_new_tokens": 1000, "temperature": 0, "ignore_eos": True}
     result: dict[str, Any] = {}
     parts = engine.generate(input_ids=command["abort"], sampling_params=sampling, stream=True)
     for i, result in enumerate(parts):
         if i == command["behind"]:
-            engine.abort_request(rid=result["meta_info"]["id"])
+            engine.loop.run_until_complete(give_up(result["meta_info"]["id"]))
     return {"finish_reason": result["meta_info"]["finish_reason"]}
 
 

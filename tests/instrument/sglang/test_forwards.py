@@ -67,15 +67,16 @@ class Served:
         self._scheduler(lambda _: None).run_batch(batch)
         return batch.copy()
 
-    def verify(self, req: Any, *, commits: int = 1) -> Batch:
-        """Launch a verify that may track into the request's kept slot."""
+    def verify(self, req: Any, *, commits: int = 1, into: int | None = None) -> Batch:
+        """Launch a verify that may track into the request's kept slot, or does into another."""
         batch = self._batch([req], self.pool, mode="decode", speculative=True)
 
         def work(running: Batch) -> None:
             running.mamba_track_indices = self._keep(req)
             verify.targets_chosen(self.scene, None, running)
             for _ in range(commits):
-                verify.state_committed(self.scene)
+                written = running.mamba_track_indices if into is None else torch.tensor([into])
+                verify.state_committed(self.scene, None, None, mamba_track_indices=written)
 
         self._scheduler(work).run_batch(batch)
         return batch.copy()
@@ -190,6 +191,33 @@ def test_a_verify_commits_what_was_accepted_and_tracks_what_it_crossed(
     ]
     assert len(told("op", op="forward.done")) == 3
     assert verdicts() == {}
+
+
+def test_a_track_slot_is_the_one_that_the_commit_was_given(
+    served: Served, told: Told, verdicts: Callable[[], dict[str, str]]
+) -> None:
+    req = NewReq("a", [1] * 62)
+    served.read(served.prefill(req, 62))
+    served.read(served.verify(req, into=9), accepted=3)
+    assert told("slot", op="verify.plan") == [{"slot": 2}]
+    assert told("slot", "depth", op="scatter") == [
+        {"slot": 1, "depth": 65},
+        {"slot": 9, "depth": 64},
+    ]
+    assert verdicts()["D10"] == "found"
+
+
+def test_a_verify_of_a_tree_names_no_step_since_a_depth_is_none(
+    served: Served, scene: Scene, told: Told
+) -> None:
+    scene.chain = False
+    req = NewReq("a", [1] * 62)
+    served.read(served.prefill(req, 62))
+    served.read(served.verify(req), accepted=3)
+    assert told("role", "depth", "step", op="scatter") == [
+        {"role": "live", "depth": 65, "step": None},
+        {"role": "spare", "depth": 64, "step": None},
+    ]
 
 
 def test_a_verify_that_commits_nothing_is_found(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from sglang_objects import NewReq, Told
 
 from slotscope.instrument.sglang import locks
@@ -12,21 +15,54 @@ from slotscope.instrument.sglang.scene import Scene
 ON, OFF = SimpleNamespace(disable=False), SimpleNamespace(disable=True)
 
 
-def test_a_lock_is_the_request_s_that_sglang_is_about(traced: object, told: Told) -> None:
-    scene = Scene()
-    serving = locks.request_served(scene, None, NewReq("a", [1]))
-    locks.node_locked(scene, None, ON, 4)
-    next(serving)
-    locks.node_locked(scene, None, ON, 5)
-    locks.node_unlocked(scene, None, ON, 4)
-    assert next(serving, None) is None
-    locks.node_unlocked(scene, None, ON, 5)
+def made(adapter: Any, call: Callable[[], Any]) -> Any:
+    """What a wrapped call of SGLang's does."""
+    next(adapter)
+    result = call()
+    with pytest.raises(StopIteration):
+        adapter.send(result)
+    return result
+
+
+def locked(scene: Scene, node: int) -> Any:
+    """SGLang locks a node, by an object that undoes it."""
+
+    def lock() -> Any:
+        locks.node_locked(scene, None, ON, node)
+        return SimpleNamespace(node=node)
+
+    return made(locks.lock_taken(scene, ON, node), lock)
+
+
+def undone(scene: Scene, lock: Any) -> None:
+    made(
+        locks.lock_undone(scene, ON, lock), lambda: locks.node_unlocked(scene, None, ON, lock.node)
+    )
+
+
+def test_a_lock_is_undone_by_whom_it_was_taken(traced: object, told: Told) -> None:
+    scene, taken = Scene(), []
+
+    def admit() -> None:
+        taken.append(locked(scene, 5))
+        locks.node_locked(scene, None, ON, 6)  # the tree's own, while it serves the request
+
+    made(locks.request_served(scene, None, NewReq("a", [1])), admit)
+    locks.node_unlocked(scene, None, ON, 6)
+    undone(scene, taken[0])
     assert told("op", "node", "request") == [
-        {"op": "lock", "node": 4, "request": None},
         {"op": "lock", "node": 5, "request": 1},
-        {"op": "unlock", "node": 4, "request": 1},
-        {"op": "unlock", "node": 5, "request": None},
+        {"op": "lock", "node": 6, "request": None},
+        {"op": "unlock", "node": 6, "request": None},
+        {"op": "unlock", "node": 5, "request": 1},
     ]
+
+
+def test_the_lock_of_a_streaming_session_is_no_request_s(traced: object, told: Told) -> None:
+    scene, req = Scene(), NewReq("a", [1])
+    req.session = SimpleNamespace(streaming=True, session_id="talk")
+    made(locks.request_served(scene, None, req), lambda: locked(scene, 5))
+    assert told("node", "request", op="lock") == [{"node": 5, "request": None}]
 
 
 def test_a_tree_that_is_switched_off_locks_nothing(traced: object, told: Told) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from sglang_objects import FreeList, NewReq, OldReq, Rows, Told, wrapped
 
-from slotscope.instrument.sglang import pools
+from slotscope.instrument.sglang import ends, pools
 from slotscope.instrument.sglang.hook import Hook, Watch, When
 from slotscope.instrument.sglang.scene import Scene
 
@@ -146,3 +147,32 @@ def test_two_pools_are_two_numbers(pool: Rows, scene: Scene) -> None:
     assert scene.book(pool.mamba_allocator).pool == 0
     assert scene.book(FreeList(3)).pool == 1
     assert scene.book(pool.mamba_allocator) is scene.book(pool.mamba_allocator)
+
+
+def test_the_turns_of_a_streaming_session_are_one_request(
+    pool: Rows, scene: Scene, told: Told
+) -> None:
+    talk = SimpleNamespace(session_id="talk", streaming=True)
+    first, second = NewReq("a", [1, 2], session=talk), NewReq("b", [3], session=talk)
+    pool.alloc([first])
+    ends.request_over(scene, first)  # The session keeps the row.
+    second.kv = first.kv
+    pool.alloc([second])
+    assert scene.requests.of(second).number == 1
+    assert told("op", op="request.end") == []
+    ends.session_over(scene, None, "talk")
+    assert told("request", "outcome", op="request.end") == [{"request": 1, "outcome": "finished"}]
+    assert len(told("op", op="request.begin")) == 1
+
+
+def test_an_aborted_turn_ends_the_session_s_row(pool: Rows, scene: Scene, told: Told) -> None:
+    class FINISH_ABORT:
+        pass
+
+    req = NewReq("a", [1], session=SimpleNamespace(session_id="talk", streaming=True))
+    pool.alloc([req])
+    req.finished_reason = FINISH_ABORT()
+    ends.request_over(scene, req)
+    assert told("request", "outcome", op="request.end") == [{"request": 1, "outcome": "aborted"}]
+    ends.session_over(scene, None, "talk")
+    assert len(told("op", op="request.end")) == 1
