@@ -59,7 +59,7 @@ class GraniteMoeHybridConfig:
         heads, layers = max(fields["num_attention_heads"], 1), fields["num_hidden_layers"]
         inner = fields["mamba_expand"] * fields["hidden_size"]
         d_head = config.get("mamba_d_head", "auto")
-        types = config.get("layer_types")
+        types = config.get("layer_types", config.get("layers_block_type"))
         if isinstance(types, list):
             types = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in types]
         kv_heads = config.get("num_key_value_heads")

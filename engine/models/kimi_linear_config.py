@@ -27,9 +27,16 @@ NEEDED: dict[str, tuple[object, ...]] = {
     "moe_router_activation_func": ("sigmoid",),
     "moe_layer_freq": (1,),
     "num_nextn_predict_layers": (0, None),
+    "routed_expert_hidden_size": (None,),
     "tie_word_embeddings": (False,),
 }
-"""What these must be where they are there: as in the published models. Nothing else is built."""
+"""What these must be where they are there, as in Kimi-Linear-48B. Nothing else is built."""
+
+LINEAR_NEEDED: dict[str, tuple[object, ...]] = {
+    "gate_lower_bound": (None,),
+    "use_full_rank_gate": (False, None),
+}
+"""The same inside linear_attn_config."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +73,14 @@ class KimiLinearConfig:
     @staticmethod
     def read(config: dict[str, Any]) -> KimiLinearConfig:
         """From the parsed config.json. Raises ModelConfigError."""
-        for name, allowed in NEEDED.items():
-            if name in config and config[name] not in allowed:
-                raise bad(name, config[name], f"{allowed[0]!r}: nothing else is built")
+        _refuse(config, NEEDED, "")
         renamed = {ALIASES.get(name, name): value for name, value in config.items()}
         fields = plain(KimiLinearConfig, renamed)
         layers = fields["num_hidden_layers"]
         linear = renamed.get("linear_attn_config", {})
         if not isinstance(linear, dict):
             raise bad("linear_attn_config", linear, "an object")
+        _refuse(linear, LINEAR_NEEDED, "linear_attn_config.")
         read = KimiLinearConfig(
             **fields,
             linear_head_dim=_size(renamed, "linear_head_dim", linear, "head_dim", 128),
@@ -124,6 +130,13 @@ class KimiLinearConfig:
             ),
         )
         check(self, checks)
+
+
+def _refuse(config: dict[str, Any], needed: dict[str, tuple[object, ...]], prefix: str) -> None:
+    """Raise ModelConfigError for what isn't built."""
+    for name, allowed in needed.items():
+        if name in config and config[name] not in allowed:
+            raise bad(prefix + name, config[name], f"{allowed[0]!r}: nothing else is built")
 
 
 def _size(

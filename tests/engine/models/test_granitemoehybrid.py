@@ -13,8 +13,10 @@ from torch import Tensor
 from transformers import GraniteMoeHybridForCausalLM
 
 from slotscope.engine.models.base import Model
+from slotscope.engine.models.config import FULL
 from slotscope.engine.models.driver import Driver
 from slotscope.engine.models.error import ModelConfigError, WeightsError
+from slotscope.engine.models.granitemoehybrid_config import GraniteMoeHybridConfig
 from slotscope.engine.models.load import load
 from slotscope.engine.models.testing import make_checkpoint
 from slotscope.engine.models.testing.granitemoehybrid import SMALL
@@ -87,6 +89,43 @@ def test_a_field_that_is_not_built_is_named(folder: Path, field: str, value: obj
     edit(folder, **{field: value})
     with pytest.raises(ModelConfigError, match=field):
         read(folder)
+
+
+def test_the_config_of_a_published_model_is_read() -> None:
+    """Granite 4.0 H 350M: no experts, no positions, and integers where fractions may stand."""
+    full = [10, 13, 17, 27]
+    config = GraniteMoeHybridConfig.read(
+        {
+            "model_type": "granitemoehybrid",
+            "attention_multiplier": 0.015625,
+            "embedding_multiplier": 12,
+            "eos_token_id": 100257,
+            "hidden_size": 768,
+            "intermediate_size": 2048,
+            "logits_scaling": 3,
+            "layer_types": ["attention" if n in full else "mamba" for n in range(32)],
+            "mamba_d_head": 32,
+            "mamba_d_state": 128,
+            "mamba_n_groups": 1,
+            "mamba_n_heads": 48,
+            "max_position_embeddings": 32768,
+            "num_attention_heads": 12,
+            "num_experts_per_tok": 0,
+            "num_hidden_layers": 32,
+            "num_key_value_heads": 4,
+            "num_local_experts": 0,
+            "position_embedding_type": "nope",
+            "residual_multiplier": 0.246,
+            "rms_norm_eps": 1e-05,
+            "rope_theta": 10000,
+            "shared_intermediate_size": 2048,
+            "tie_word_embeddings": True,
+            "vocab_size": 100352,
+        }
+    )
+    assert [n for n, kind in enumerate(config.layer_types) if kind == FULL] == full
+    assert (config.head_dim, config.mamba_d_head, config.rope_theta) == (64, 32, None)
+    assert config.embedding_multiplier == 12.0
 
 
 def test_scaled_positions_are_refused(folder: Path) -> None:
