@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import typer
 
-from slotscope.instrument import probe
-
-from .config import ConfigError, EngineConfig
-from .flags import SERVER_FLAGS, Flag, flags
-from .folder import BUNDLED, model_folder
-from .patches import PATCHES, Patches
-
-if TYPE_CHECKING:
-    from .server.backend import Engine
+from .config import EngineConfig
+from .flags import SERVER_FLAGS, flags
+from .options import configure, make_engine, offer, refusing, traced
+from .patches import PATCHES
 
 _GRACE_S = 10  # for requests under way when the server is told to end
 
@@ -50,33 +44,12 @@ Patches: {", ".join(PATCHES)}.
 
 
 def serve(**given: Any) -> None:
-    """Run the server until it is told to end; its options are those of `flags()`."""
+    """Run the server until it is told to end; its options are those of `flags(SERVER_FLAGS)`."""
     own = {flag.name: given.pop(flag.name) for flag in SERVER_FLAGS}
-    try:
-        config = _configure(given)
+    with refusing("serve"):
+        config = configure(given)
         with _listening(own["host"], own["port"]) as listener, _traced(own["trace"]):
             _run(config, listener)
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("slotscope"):
-            raise
-        _refuse(f"needs the package {error.name}. Install it: pip install 'slotscope[engine]'")
-    except (ValueError, OSError, probe.ProbeError) as error:
-        # Configuration, model folder, tokenizer, address, trace directory: each has its own class
-        # and says its own cure.
-        _refuse(str(error))
-
-
-def _configure(given: dict[str, Any]) -> EngineConfig:
-    """The configuration that the options describe."""
-    values: dict[str, Any] = {
-        name: tuple(v) if isinstance(v, list) else v for name, v in given.items()
-    }
-    path: Path = values["model_path"]
-    Patches.without(values["without_patch"])
-    values["model_path"] = model_folder(path)
-    if str(path) == BUNDLED and not values["served_model_name"]:
-        values["served_model_name"] = BUNDLED
-    return EngineConfig(**values)
 
 
 @contextlib.contextmanager
@@ -90,16 +63,10 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def _traced(directory: Path | None) -> Iterator[None]:
-    """Trace into `directory` meanwhile, if there is one."""
-    if directory is None:
+    with traced(directory):
+        if directory is not None:
+            typer.echo(f"slotscope serve: tracing into {directory}")
         yield
-        return
-    probe.start(directory)
-    try:
-        typer.echo(f"slotscope serve: tracing into {directory}")
-        yield
-    finally:
-        probe.stop()
 
 
 def _run(config: EngineConfig, listener: socket.socket) -> None:
@@ -133,7 +100,7 @@ def _run(config: EngineConfig, listener: socket.socket) -> None:
                     signal.signal(each, handler)
 
     tokenizer = Tokenizer.load(config.model_path)
-    app = create_app(_engine(config), tokenizer)
+    app = create_app(make_engine(config), tokenizer)
     Server(
         uvicorn.Config(
             app,
@@ -144,43 +111,4 @@ def _run(config: EngineConfig, listener: socket.socket) -> None:
     ).run(sockets=[listener])
 
 
-def _engine(config: EngineConfig) -> Engine:
-    import torch
-
-    from .engine import Engine
-
-    if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(
-            f"--device {config.device}, but torch sees no CUDA device here. Set --device cpu."
-        )
-    return Engine(config)
-
-
-def _refuse(message: str) -> NoReturn:
-    typer.echo(f"slotscope serve: {' '.join(message.split())}", err=True)
-    raise typer.Exit(2)
-
-
-def _parameter(flag: Flag) -> inspect.Parameter:
-    """The flag as Typer reads it off a function."""
-    repeatable = flag.kind == list[str]
-    default = ... if flag.required else [] if repeatable else flag.default
-    option = typer.Option(
-        default,
-        flag.option,
-        help=flag.help,
-        rich_help_panel=flag.group,
-        show_default=bool(flag.shown_default),
-        metavar="NAME" if repeatable else None,
-    )
-    kind = flag.kind | None if flag.default is None else flag.kind
-    return inspect.Parameter(
-        flag.name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind
-    )
-
-
-# Typer reads a command's options off its signature: so the fields are told once, in EngineConfig.
-_PARAMETERS = [_parameter(flag) for flag in flags()]
-serve.__doc__ = _HELP
-serve.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]
-serve.__annotations__ = {each.name: each.annotation for each in _PARAMETERS}
+offer(serve, flags(SERVER_FLAGS), _HELP)

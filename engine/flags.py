@@ -1,4 +1,4 @@
-"""Flags: what `slotscope serve` takes, derived from the configuration's fields.
+"""Flags: what `slotscope serve` and `replay` take, derived from the configuration's fields.
 
 python -m slotscope.engine.flags > docs/flags.md
 """
@@ -6,7 +6,7 @@ python -m slotscope.engine.flags > docs/flags.md
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -17,6 +17,7 @@ from .patches import PATCHES
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Model": ("model_path", "served_model_name", "device", "dtype", "context_length"),
     "Server": ("host", "port", "trace"),
+    "Replay": ("schedule",),
     "State slots and checkpoints": (
         "max_mamba_cache_size",
         "mamba_radix_cache_strategy",
@@ -66,20 +67,28 @@ class Flag:
         return "" if silent or self.default in ("", ()) else str(self.default)
 
 
+_TRACE = Flag("trace", Path, None, "keep every slot event of this run in this directory")
+
 SERVER_FLAGS = (
     Flag(
         "host", str, "127.0.0.1", "address to listen on; the default is seen by this machine only"
     ),
     Flag("port", int, 30000, "port to listen on; 0 takes a free one"),
-    Flag("trace", Path, None, "keep every slot event of this run in this directory"),
+    _TRACE,
 )
 """What the server takes beside the engine's configuration."""
 
+REPLAY_FLAGS = (
+    Flag("schedule", Path, MISSING, "JSON lines: requests, and in which turn each comes"),
+    _TRACE,
+)
+"""What a replay takes beside it."""
 
-def flags() -> list[Flag]:
-    """All of them, group by group."""
+
+def flags(own: Sequence[Flag]) -> list[Flag]:
+    """Those of a command: its own and the engine's, group by group."""
     hints = get_type_hints(EngineConfig)
-    found = [*(_flag(field, hints[field.name]) for field in fields(EngineConfig)), *SERVER_FLAGS]
+    found = [*(_flag(field, hints[field.name]) for field in fields(EngineConfig)), *own]
     order = list(_GROUPS)
     order.insert(order.index("Server") + 1, _OTHER_GROUP)
     return sorted(found, key=lambda flag: order.index(flag.group))
@@ -103,7 +112,7 @@ def _lines() -> Iterator[str]:
     yield "Made from `EngineConfig` by `python -m slotscope.engine.flags > docs/flags.md`."
     yield "Names are SGLang's where SGLang has the flag."
     group = ""
-    for flag in flags():
+    for flag in flags(SERVER_FLAGS):
         if flag.group != group:
             group = flag.group
             yield from ("", f"## {group}", "", "| flag | default | what |", "| --- | --- | --- |")

@@ -12,6 +12,7 @@ import typer
 from .commands.check import check
 from .commands.coldwarm import coldwarm
 from .commands.collect import collect
+from .commands.diff import diff
 from .commands.doctor import doctor
 from .commands.run import run
 from .commands.slots import slots
@@ -42,6 +43,7 @@ _EXTRAS = {"slotscope.engine": "engine", "slotscope.dashboard": "dashboard"}
 _LATER = {
     "demo": "Show a real bug, live: workload, wrong answer, finding, dashboard.",
     "serve": "Serve a hybrid model over HTTP, traced.",
+    "replay": "Play a schedule of requests on the embedded engine.",
     "dashboard": "Look at a trace in the browser.",
     "export": "Send a trace's spans to an OpenTelemetry endpoint.",
 }
@@ -68,7 +70,7 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_root)
-    for command in (check, sql, slots, coldwarm, doctor, run, collect):
+    for command in (check, sql, slots, diff, coldwarm, doctor, run, collect):
         app.command()(command)
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         command = _load(entry) if entry.name == wanted else _placeholder(entry)
@@ -136,7 +138,7 @@ def _expected(error: Exception) -> bool:
 
 def _page(arguments: list[str]) -> str:
     """Which help page tells of the command that was called."""
-    known = {"check", "sql", "slots", "coldwarm", "doctor", "run", "collect", *_LATER}
+    known = {"check", "sql", "slots", "diff", "coldwarm", "doctor", "run", "collect", *_LATER}
     return f"{arguments[0]} " if arguments and arguments[0] in known else ""
 
 

@@ -35,12 +35,12 @@ def test_the_docs_are_those_of_the_fields() -> None:
 
 
 def test_every_field_is_a_flag() -> None:
-    names = {flag.name for flag in flags.flags()}
+    names = {flag.name for flag in flags.flags(flags.SERVER_FLAGS)}
     assert {field.name for field in fields(EngineConfig)} <= names
 
 
 def test_the_help_says_what_the_docs_say(help_text: str) -> None:
-    for flag in flags.flags():
+    for flag in flags.flags(flags.SERVER_FLAGS):
         assert flag.option in help_text
         # The help's columns may break a sentence, but keep its words.
         assert all(word in help_text for word in flag.help.split()), flag
@@ -51,6 +51,6 @@ def test_the_help_says_what_the_docs_say(help_text: str) -> None:
 
 
 def test_zero_is_a_default_and_nothing_is_none() -> None:
-    shown = {flag.name: flag.shown_default for flag in flags.flags()}
+    shown = {flag.name: flag.shown_default for flag in flags.flags(flags.SERVER_FLAGS)}
     assert shown["random_seed"] == "0"
     assert shown["disable_radix_cache"] == shown["without_patch"] == shown["trace"] == ""

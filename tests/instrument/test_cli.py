@@ -16,7 +16,7 @@ from slotscope.instrument import probe
 from slotscope.instrument.cli import main
 from slotscope.instrument.event import Op, Role
 
-COMMANDS = ("check", "sql", "slots", "coldwarm", "doctor", "collect")
+COMMANDS = ("check", "sql", "slots", "diff", "coldwarm", "doctor", "collect")
 
 
 class Run(Protocol):
@@ -209,3 +209,23 @@ def test_the_module_runs_as_well() -> None:
     )
     assert done.returncode == 3
     assert done.stderr == "slotscope: Missing argument 'TRACE'. See slotscope check --help.\n"
+
+
+def test_diff_shows_where_two_traces_part(slotscope: Run, trace: Path, tmp_path: Path) -> None:
+    paths = {name: tmp_path / name for name in ("live", "again", "keep", "empty")}
+    for name, path in paths.items():
+        probe.start(path, collector=False)
+        role = Role.KEEP if name == "keep" else Role.LIVE
+        if name != "empty":
+            probe.emit(Op.ALLOCATE, slots=[7], request=probe.request("r1"), role=role)
+        probe.stop()
+    live = paths["live"]
+    assert slotscope("diff", live, paths["again"])[0].startswith("Same: 1 events")
+    out, _ = slotscope("diff", live, paths["keep"], code=1)
+    assert out.startswith("They part at event 0 of process 0, in role.")
+    assert "role=live" in out.split("B, ")[0]
+    told = json.loads(slotscope("diff", live, paths["keep"], "--json", code=1)[0])
+    assert told["columns"] == ["role"]
+    assert "no events" in slotscope("diff", live, paths["empty"], code=2)[0]
+    assert "lost 1 records" in slotscope("diff", live, trace, code=2)[0]
+    assert "no directory" in slotscope("diff", live, tmp_path / "none", code=3)[1]
