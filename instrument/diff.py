@@ -135,7 +135,7 @@ def _incomparable(a: Trace, b: Trace, processes: list[list[int]]) -> str:
         (lost,) = trace.sql("SELECT count(*) AS n, sum(count) AS lost FROM gaps").to_pylist()
         if lost["n"]:
             return (
-                f"{trace.directory} lost {lost['lost']} records in {lost['n']} gaps: what is "
+                f"{trace.directory} lost {lost['lost']} events in {lost['n']} gaps: what is "
                 "missing there would look like a difference. Record it again; slotscope doctor "
                 "tells why they were lost."
             )

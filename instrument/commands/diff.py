@@ -42,7 +42,7 @@ def _text(compared: Comparison, a: Path, b: Path) -> str:
     if compared.why:
         return plain(f"Can't compare: {compared.why}")
     if parting is None:
-        return f"Same: {compared.events} events in both, times aside."
+        return f"Same, times aside. Events in both: {compared.events}."
     return plain("\n".join(_lines(parting, a, b)))
 
 

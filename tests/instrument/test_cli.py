@@ -220,12 +220,14 @@ def test_diff_shows_where_two_traces_part(slotscope: Run, trace: Path, tmp_path:
             probe.emit(Op.ALLOCATE, slots=[7], request=probe.request("r1"), role=role)
         probe.stop()
     live = paths["live"]
-    assert slotscope("diff", live, paths["again"])[0].startswith("Same: 1 events")
+    assert slotscope("diff", live, paths["again"])[0].startswith(
+        "Same, times aside. Events in both: 1."
+    )
     out, _ = slotscope("diff", live, paths["keep"], code=1)
     assert out.startswith("They part at event 0 of process 0, in role.")
     assert "role=live" in out.split("B, ")[0]
     told = json.loads(slotscope("diff", live, paths["keep"], "--json", code=1)[0])
     assert told["columns"] == ["role"]
     assert "no events" in slotscope("diff", live, paths["empty"], code=2)[0]
-    assert "lost 1 records" in slotscope("diff", live, trace, code=2)[0]
+    assert "lost 2 events in 1 gaps" in slotscope("diff", live, trace, code=2)[0]
     assert "no directory" in slotscope("diff", live, tmp_path / "none", code=3)[1]
