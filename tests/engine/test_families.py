@@ -13,8 +13,16 @@ from slotscope.engine.models.testing import FAMILIES, make_checkpoint
 
 PROMPTS = [random_prompt(length, seed=length) for length in (70, 130)]
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
-    "lazy": {"mamba_radix_cache_strategy": "extra_buffer_lazy"},
-    "two stages": {"pp_size": 2, "disable_overlap_schedule": True},
+    "lazy": {
+        "mamba_radix_cache_strategy": "extra_buffer_lazy",
+        "speculative_algorithm": "NGRAM",
+    },
+    "two stages": {
+        "pp_size": 2,
+        "disable_overlap_schedule": True,
+        "speculative_algorithm": "NGRAM",
+    },
+    "block draft": {"speculative_algorithm": "DSPARK"},
 }
 OTHERS = sorted(FAMILIES.keys() - {"qwen3_next"})
 """Qwen3-Next serves all other tests of the engine."""
@@ -22,7 +30,7 @@ OTHERS = sorted(FAMILIES.keys() - {"qwen3_next"})
 
 @pytest.fixture(scope="module", params=OTHERS)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Build:
-    folder = make_checkpoint(tmp_path_factory.mktemp("model"), family=request.param)
+    folder = make_checkpoint(tmp_path_factory.mktemp("model"), family=request.param, draft=True)
     return partial(engine_on, folder)
 
 
@@ -36,7 +44,7 @@ def expected(family: Build) -> list[list[int]]:
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_reuse_is_exact(family: Build, expected: list[list[int]], name: str) -> None:
     """A-B-A: B resumes behind what A has put out, and A resumes in its prompt after that."""
-    engine = family(**CONFIGURATIONS[name], speculative_algorithm="NGRAM")
+    engine = family(**CONFIGURATIONS[name])
     first = engine.generate(PROMPTS, greedy(70))
     assert [request.output for request in first] == expected
 
