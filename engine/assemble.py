@@ -21,8 +21,13 @@ from .models.load import load
 from .models.part import Part
 from .pages import PagePool
 from .patches import Patches
+from .pipeline.crew import Crew
+from .pipeline.lead import LeadScheduler
+from .pipeline.line import Line
+from .pipeline.processes import ProcessStages, SharedDrafter
 from .pipeline.scheduler import PipelineScheduler
 from .pipeline.stage import Stage
+from .pipeline.stages import LocalStages
 from .prefill import Prefill, slack
 from .retire import Retire
 from .rows import Rows
@@ -47,16 +52,23 @@ class Parts:
     scheduler: Scheduler
 
 
-def assemble(config: EngineConfig) -> Parts:
-    """Load the model, take its memory, and wire the loop. ConfigError where they don't fit."""
+def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
+    """Load the model, take its memory, and wire the loop. ConfigError where they don't fit.
+
+    `line` is that of a stage's process which another one has started; it joins afterwards.
+    """
     patches = Patches.without(config.without_patch)
-    device, dtype = torch.device(config.device), getattr(torch, config.dtype)
+    leads = config.pp_processes and line is None
+    if leads:
+        line = Line(0, config.pp_size)
+    device, dtype = _device(config, line), getattr(torch, config.dtype)
     # A request's KV comes in whole pages, and its row must name all of it.
     width = -(-(config.context_length + slack(config)) // config.page_size) * config.page_size
     whole = load(model_folder(config.model_path), dtype=dtype, device=device)
     try:
         rows = Rows(config.max_running_requests, width, device)
-        stages = _stages(config, whole, device, dtype)
+        numbers = [line.rank] if line else range(config.pp_size)
+        stages = [_stage(config, whole, number, device, dtype) for number in numbers]
     except RuntimeError as error:  # torch has no class of its own for a CPU's memory
         raise ConfigError(
             f"the memory that was asked for can't be had: {str(error).splitlines()[0]} Lower "
@@ -66,7 +78,7 @@ def assemble(config: EngineConfig) -> Parts:
     model, chunk = stages[-1].model, whole.state_chunk
     grids = Grids.derive(chunk, config.page_size, config.mamba_track_interval, patches)
     cache = Cache(
-        SlotPool(config.max_mamba_cache_size, pools=range(len(stages))),
+        SlotPool(config.max_mamba_cache_size, pools=numbers),
         PagePool(config.max_total_tokens, config.page_size),
         rows,
         patches,
@@ -79,6 +91,8 @@ def assemble(config: EngineConfig) -> Parts:
     missing = left_out(drafter, config, patches)
     commits = missing is not Alone.NO_COMMIT
     grids = replace(grids, saves=missing is not Alone.NO_CHECKPOINT)
+    if drafter and line:
+        drafter = SharedDrafter(drafter, line)
     piped = config.pp_size > 1
     runner = Runner(
         stages,
@@ -95,20 +109,32 @@ def assemble(config: EngineConfig) -> Parts:
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
     parts = (config, runner, cache, grids, retire, prefill, decode)
-    scheduler = PipelineScheduler(*parts, patches=patches) if piped else Scheduler(*parts)
-    return Parts(model, cache, scheduler)
+    if not piped:
+        return Parts(model, cache, Scheduler(*parts))
+    if line is None:
+        local = LocalStages(runner, grids, patches)
+        return Parts(model, cache, PipelineScheduler(*parts, stages=local))
+    remote = ProcessStages(runner, grids, patches, line)
+    if not leads:
+        return Parts(model, cache, PipelineScheduler(*parts, stages=remote))
+    crew = Crew(config)
+    line.join(crew.meeting, device)
+    return Parts(model, cache, LeadScheduler(*parts, stages=remote, crew=crew, line=line))
 
 
-def _stages(
-    config: EngineConfig, whole: Model, device: torch.device, dtype: torch.dtype
-) -> list[Stage]:
-    """Each with its own layers, keys and values, states and scratch."""
-    stages = []
-    for number in range(config.pp_size):
-        model = whole.cut(Part(number, config.pp_size)) if config.pp_size > 1 else whole
-        memory = _memory(config, model, device, dtype)
-        stages.append(Stage(model, memory, States([memory], model.state_chunk)))
-    return stages
+def _device(config: EngineConfig, line: Line | None) -> torch.device:
+    """Stage processes have a GPU each."""
+    device = torch.device(config.device)
+    return torch.device("cuda", line.rank) if line and device.type == "cuda" else device
+
+
+def _stage(
+    config: EngineConfig, whole: Model, number: int, device: torch.device, dtype: torch.dtype
+) -> Stage:
+    """With its own layers, keys and values, states and scratch."""
+    model = whole.cut(Part(number, config.pp_size)) if config.pp_size > 1 else whole
+    memory = _memory(config, model, device, dtype)
+    return Stage(model, memory, States([memory], model.state_chunk))
 
 
 def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: torch.dtype) -> Memory:

@@ -62,6 +62,14 @@ class EngineConfig:
     pp_size: int = field(
         default=1, metadata={"help": "pipeline stages that the model's layers are cut into"}
     )
+    tp_size: int = field(default=1, metadata={"help": "1: tensor parallelism is SGLang's"})
+    dp_size: int = field(default=1, metadata={"help": "1: data parallelism is SGLang's"})
+    disaggregation_mode: str = field(
+        default="null", metadata={"help": "null: prefill and decode apart are SGLang's"}
+    )
+    pp_processes: bool = field(
+        default=False, metadata={"help": "each pipeline stage is a process of its own"}
+    )
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
     speculative_algorithm: str = field(
         default="", metadata={"help": f"one of {', '.join(SPECULATION)}, or empty for none"}
@@ -182,18 +190,33 @@ class EngineConfig:
                 f"prompts, but {self.speculative_algorithm} needs verifies, which feed several and "
                 "commit what they accept. SGLang refuses it too. Leave out one of the two."
             )
+        self._check_stages()
+        if 2 * self.draft_tokens > self.mamba_track_interval:
+            raise ConfigError(
+                f"a verify of {self.draft_tokens} tokens could cross two track depths that are "
+                f"{self.mamba_track_interval} apart before the host knows of the first. Raise "
+                "--mamba-track-interval or lower --speculative-num-steps."
+            )
+
+    def _check_stages(self) -> None:
+        for name, only in (("tp_size", 1), ("dp_size", 1), ("disaggregation_mode", "null")):
+            if (value := getattr(self, name)) != only:
+                raise ConfigError(
+                    f"{_flag(name)} is {value}, but this engine has {only} only: it cuts a model "
+                    "into pipeline stages (--pp-size), not otherwise. Use SGLang for that, traced "
+                    "with `slotscope run`."
+                )
+        if self.pp_processes and self.pp_size == 1:
+            raise ConfigError(
+                "--pp-processes makes a process of each pipeline stage, but there is one stage. "
+                "Set --pp-size, or leave --pp-processes out."
+            )
         if self.pp_size > 1 and self.overlap:
             raise ConfigError(
                 f"--pp-size {self.pp_size} keeps as many micro-batches in flight as there are "
                 "stages, and every stage commits what a verify accepted before the next forward "
                 "of the same micro-batch; overlap would launch that forward before. Set "
                 "--disable-overlap-schedule."
-            )
-        if 2 * self.draft_tokens > self.mamba_track_interval:
-            raise ConfigError(
-                f"a verify of {self.draft_tokens} tokens could cross two track depths that are "
-                f"{self.mamba_track_interval} apart before the host knows of the first. Raise "
-                "--mamba-track-interval or lower --speculative-num-steps."
             )
 
 

@@ -62,6 +62,7 @@ class Engine:
             self._thread.join()
         else:
             self._abort_all()
+        self.scheduler.close()
 
     def submit(self, request: Request) -> None:
         """Queue a request, from any thread.
@@ -101,7 +102,7 @@ class Engine:
         def act() -> None:
             idle = self.scheduler.idle
             if idle:
-                self._cache.tree.clear()
+                self.scheduler.flush()
             flushed.set_result(idle)
 
         self._ask(act)

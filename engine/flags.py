@@ -24,6 +24,13 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "mamba_track_interval",
         "disable_radix_cache",
     ),
+    "Pipeline stages": (
+        "pp_size",
+        "pp_processes",
+        "tp_size",
+        "dp_size",
+        "disaggregation_mode",
+    ),
     "Speculation": (
         "speculative_algorithm",
         "speculative_draft_model_path",

@@ -73,6 +73,13 @@ class Scheduler:
                 self.retire.retract(running)
                 return
 
+    def flush(self) -> None:
+        """Drop every checkpoint and cached page. Nothing may run."""
+        self.cache.tree.clear()
+
+    def close(self) -> None:
+        """Nothing turns any more."""
+
     def step(self) -> None:
         """One turn: choose work, launch it, and while it runs, retire the oldest flight."""
         batch = self._next_batch()

@@ -21,7 +21,7 @@ class Model(Protocol):
     context_max: int
     eos_ids: tuple[int, ...]
     state_chunk: int  # prefill yields a state every so many tokens, counted from the chunk's start
-    has_draft: bool  # an MTP head is there; of stages the last one has it
+    has_draft: bool  # an MTP head is there; of stages the last one has it, and all know of it
 
     def cut(self, part: Part) -> Model:
         """A stage's layers of this model, which must be whole. Weights are shared."""

@@ -103,7 +103,7 @@ class Hybrid:
         def moved(block: Block) -> Block:
             return replace(block, mixer=_renumbered(block.mixer, skipped_keys, skipped_states))
 
-        return replace(
+        cut = replace(
             self,
             part=part,
             blocks=tuple(moved(block) for block in self.blocks[chosen.start : chosen.stop]),
@@ -114,6 +114,8 @@ class Hybrid:
                 recurrent_layers=states,
             ),
         )
+        cut.has_draft = self.has_draft
+        return cut
 
     @torch.inference_mode()
     def forward(self, batch: Forward, memory: Memory, hidden: Tensor | None = None) -> Tensor:

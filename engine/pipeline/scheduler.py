@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
 from slotscope.engine.batch import Flight, Launch
-from slotscope.engine.patches import Patches
-from slotscope.engine.running import Running
 from slotscope.engine.scheduler import Scheduler
 from slotscope.engine.telling import launched
 
+from .processes import ProcessStages
 from .stages import LocalStages
 
 
@@ -22,12 +23,12 @@ class PipelineScheduler(Scheduler):
     A request stays in the micro-batch that admitted it; arrivals and ends recompose each.
     """
 
-    def __init__(self, *parts: Any, patches: Patches) -> None:
+    def __init__(self, *parts: Any, stages: LocalStages | ProcessStages) -> None:
         super().__init__(*parts)
-        self._stages = LocalStages(self._runner, self._grids, patches)
+        self._stages = stages
         self._turns = count()
         self._flying: dict[int, Launch] = {}  # forward -> its launch
-        self._ending: dict[str, str] = {}  # requests to end once their flight has landed, and why
+        self._later: dict[str, list[Callable[[], None]]] = {}  # request -> once its flight landed
 
     @property
     def idle(self) -> bool:
@@ -37,15 +38,11 @@ class PipelineScheduler(Scheduler):
     def end(self, request_id: str, reason: str) -> None:
         """As `Scheduler.end`, but a request in flight is ended when its flight lands: later stages
         have yet to read its row and write its slots, which nobody else may have by then."""
-        if any(request_id == each.request.request_id for each in self._in_flight()):
-            self._ending.setdefault(request_id, reason)
-        else:
-            super().end(request_id, reason)
+        self._once_landed(request_id, partial(super().end, request_id, reason))
 
     def retract(self, request_id: str) -> None:
-        """As `Scheduler.retract`, but a request in flight is left alone."""
-        if not any(request_id == each.request.request_id for each in self._in_flight()):
-            super().retract(request_id)
+        """As `Scheduler.retract`, but when its flight has landed."""
+        self._once_landed(request_id, partial(super().retract, request_id))
 
     def step(self) -> None:
         """One turn of all stages."""
@@ -59,9 +56,8 @@ class PipelineScheduler(Scheduler):
         del self._flying[flight.launch.number]
         self.retire.flight(flight)
         for item in flight.launch.batch.items:
-            request = item.running.request
-            if (reason := self._ending.pop(request.request_id, None)) and not request.finished:
-                super().end(request.request_id, reason)
+            for act in self._later.pop(item.running.request.request_id, ()):
+                act()
 
     def _next_launch(self, micro_batch: int) -> Launch | None:
         batch = self._next_batch(micro_batch)
@@ -79,5 +75,9 @@ class PipelineScheduler(Scheduler):
         taken = sum(each.micro_batch == micro_batch for each in seated)
         return min(super()._room_in(micro_batch), share - taken)
 
-    def _in_flight(self) -> list[Running]:
-        return [item.running for launch in self._flying.values() for item in launch.batch.items]
+    def _once_landed(self, request_id: str, act: Callable[[], None]) -> None:
+        batches = (launch.batch for launch in self._flying.values())
+        if any(item.running.request.request_id == request_id for b in batches for item in b.items):
+            self._later.setdefault(request_id, []).append(act)
+        else:
+            act()

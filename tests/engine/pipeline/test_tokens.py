@@ -77,5 +77,8 @@ def test_an_abort_in_flight_waits_until_the_flight_has_landed(staged: Build) -> 
 def test_what_stages_exclude_is_refused(staged: Build) -> None:
     with pytest.raises(ConfigError, match=r"--pp-size 2 keeps.*--disable-overlap-schedule"):
         staged(pp_size=2, disable_overlap_schedule=False)
+    for other in ({"tp_size": 2}, {"dp_size": 2}, {"disaggregation_mode": "prefill"}):
+        with pytest.raises(ConfigError, match="Use SGLang for that"):
+            staged(**other)
     with pytest.raises(ModelError, match=r"8 layers, too few for 9.*--pp-size to 8"):
         staged(pp_size=9)
