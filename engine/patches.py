@@ -11,7 +11,8 @@ PATCHES: dict[str, str] = {
     "lazy-finish-guard": "a finishing request keeps back a checkpoint that a verify wrote in place",
     "prefill-donation-guard": "a prefill keeps back a checkpoint that a verify in flight may write",
     "no-evict-for-spare": "a spare slot, which is transient, never evicts a cached checkpoint",
-    "shared-commit": "all drafters commit through one helper; off, an NGRAM verify never commits",
+    "shared-commit": "all drafters commit through one helper; off, NGRAM never commits, and DFLASH "
+    "and DSPARK save no checkpoint, which lazy refuses",
     "insert-depth-guard": "the tree refuses a state whose depth is not the depth of its node",
     "checkpoint-grid": "extend leaves checkpoints at depths that a tree page can name",
     "track-grid": "decode leaves checkpoints at depths that a tree page can name",

@@ -37,7 +37,7 @@ def staged(
     batch = launch.batch
     said = _said(launch, pool)
     if batch.kind is Kind.VERIFY:
-        _plans(batch, scratch or _rows(batch), said)
+        _plans(batch, scratch or _rows(batch), grids, said)
         return
     if batch.kind is Kind.PREFILL:
         _initialised(batch, said)
@@ -169,7 +169,7 @@ def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
             )
 
 
-def _plans(batch: Batch, scratch: Sequence[int], said: dict[str, Any]) -> None:
+def _plans(batch: Batch, scratch: Sequence[int], grids: Grids, said: dict[str, Any]) -> None:
     aimless = [item for item in batch.items if item.target is None]
     held = dict(zip(_rows(batch), scratch, strict=True))
     for role, items in (*_by_role(batch.items), (None, aimless)):
@@ -182,6 +182,7 @@ def _plans(batch: Batch, scratch: Sequence[int], said: dict[str, Any]) -> None:
                 role=role,
                 src_row=[held[item.running.row] for item in items],
                 depth_before=[item.start for item in items],
+                grid=None if role is None else grids.track,
                 **said,
             )
 

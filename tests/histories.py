@@ -14,7 +14,8 @@ said at any time after its launch, as engines do.
     1:3@0           clear
     1:3@0>64        advance
     1:3<5@64n2      restore slot 3 from slot 5 of node 2; `@64=128` where the label is 128
-    2:r7?6@64       plan a verify of 64 tokens that may write slot 6; `2:r7?@64` tracks nothing
+    2:r7?6@64       plan a verify behind 64 tokens that may write slot 6; `2:r7?@64` tracks
+                    nothing; `2:r7?6@64%64` names the grid
     2:3@64+2        commit: 2 tokens accepted; `2:3@64+2>70` says another depth
     1:5^64%64       track: the state at 64 goes to slot 5, on grid 64
     4:5=3@128%64    copy slot 3 to slot 5; without a forward `:5=3@128`
@@ -74,7 +75,7 @@ _FORMS: dict[str, re.Pattern[str]] = {
         "clear": _FORWARD + _BY + r"{slot}@0",
         "advance": _FORWARD + _BY + r"{slot}@{depth_before}>{depth}",
         "restore": _FORWARD + _BY + r"{slot}<{src_slot}@{depth}(?:={label})?n{node}",
-        "verify.plan": r"{forward}:r{request}\?(?:{slot})?@{depth_before}",
+        "verify.plan": r"{forward}:r{request}\?(?:{slot})?@{depth_before}" + _GRID,
         "commit": _FORWARD + _BY + r"{slot}@{depth_before}\+{accept_len}(?:>{depth})?",
         "track": _FORWARD + _BY + r"{slot}\^{depth}" + _GRID,
         "copy": _FORWARD + _BY + r"{slot}={src_slot}@{depth}" + _GRID,

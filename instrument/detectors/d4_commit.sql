@@ -3,12 +3,13 @@
 -- severity: corruption
 -- invariant: a verify that was read has exactly one commit for each request in its plan, on each
 --   pipeline stage; it reads what that verify left in scratch; it moves the live state by
---   accept_len tokens, at least one; the next act begins at that depth.
+--   accept_len tokens, at least one; the next act begins at that depth. Where it passes a depth on
+--   its plan's grid, and the plan names a slot for that, the state there is saved.
 -- needs: verify.plan, scatter, forward.launch, forward.done
 -- blind where: op = 'scatter' AND role = 'live' AND depth IS NULL AND NOT in_vain(outcome)
 -- evidence: the plan and the forward's done where the commit is missing, else the commits, or the
 --   commit and the act that begins elsewhere; where scratch was overwritten, both plans and the
---   commit.
+--   commit; where nothing was saved, the plan and the commit.
 -- example: r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 /2 V3
 -- false positives: none known. A verify is judged only after its process launched or read another
 --   forward or ended the request, as the host says the commit when it retires the result.
@@ -26,6 +27,7 @@ last_beat AS (
 plan AS (
     SELECT p.process, p.forward, p.request, p.event, COALESCE(p.pool, 0) AS pool, p.position,
            p.time_ns, p.depth_before, done.event AS done_event,
+           p.slot AS target, p.generation, p.grid,
            CASE WHEN p.micro_batch IS NULL THEN ''
                 ELSE format(' of micro-batch {}, on {},', p.micro_batch,
                             stage_name(p.process, p.pool)) END AS whereabouts
@@ -110,6 +112,28 @@ elsewhere AS (
       AND f.depth_before <> f.depth_was
       AND c.op = 'scatter' AND c.role = 'live'
 ),
+-- A slot that a crossing's state was to go to, and that nothing went to.
+unsaved AS (
+    SELECT p.process, p.pool, p.target AS slot, p.generation, p.request, p.forward, p.position,
+           p.time_ns, [p.event, c.event] AS witness,
+           format('Let forward {}{} give {} {} for the state at a depth it may pass ({}); then {} '
+                  || 'moved it from {} to {} tokens, past {}; however, no state was saved there: '
+                  || 'whoever takes the slot for a state of {} tokens gets another, a contradiction.',
+                  p.forward, p.whereabouts, request_name(p.process, p.request),
+                  lease_name(p.target, p.generation), event_name(p.event), c.the_commit,
+                  c.depth_before, c.depth, c.depth // p.grid * p.grid, c.depth // p.grid * p.grid)
+               AS because
+    FROM plan p
+    JOIN live_scatter c
+      ON c.process = p.process AND COALESCE(c.pool, 0) = p.pool AND c.forward = p.forward
+     AND c.request = p.request AND COALESCE(c.component, 'ssm') = 'ssm'
+    ANTI JOIN seen t
+           ON t.process = p.process AND COALESCE(t.pool, 0) = p.pool AND t.forward = p.forward
+          AND t.request = p.request AND t.op = 'scatter' AND t.role IN ('keep', 'spare')
+    WHERE p.target > 0
+      AND p.grid > 0
+      AND c.depth // p.grid > c.depth_before // p.grid
+),
 -- What each verify left in scratch, and which plan was the next to use the same row.
 scratch AS (
     SELECT process, pool, forward, request, micro_batch, src_row, event, "order",
@@ -145,6 +169,8 @@ overwritten AS (
 FROM uncommitted
 UNION ALL
 FROM overwritten
+UNION ALL
+FROM unsaved
 UNION ALL
 FROM astray
 UNION ALL

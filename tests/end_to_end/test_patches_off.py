@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import Build, greedy, random_prompt
+from asking import DRAFTERS, Build, greedy, random_prompt
 
 from slotscope.engine.engine import Engine
 from tests.end_to_end import oracle
@@ -68,6 +68,9 @@ def a_full_pool(engine: Engine) -> None:
 
 NGRAM: dict[str, Any] = {"speculative_algorithm": "NGRAM"}
 NEXTN: dict[str, Any] = {"speculative_algorithm": "NEXTN"}
+TREE: dict[str, Any] = DRAFTERS["tree"]
+EAGER: dict[str, Any] = {"mamba_radix_cache_strategy": "extra_buffer"}
+DFLASH, DSPARK = EAGER | DRAFTERS["DFLASH"], EAGER | DRAFTERS["DSPARK"]
 SCARCE: dict[str, Any] = {"mamba_track_interval": 256, "max_mamba_cache_size": 6}
 SPARELESS: dict[str, Any] = NGRAM | {"fail_spare_slots": True}
 PAGES: dict[str, Any] = {"page_size": 128}
@@ -89,6 +92,8 @@ def run(
         (("prefill-donation-guard",), SCARCE | NEXTN, each_prompt_twice, "D1"),
         (("lazy-finish-guard",), SPARELESS, ends_around_a_track_depth, "D1"),
         (("shared-commit",), NGRAM, two_long_answers, "D4"),
+        (("shared-commit",), DFLASH, two_long_answers, "D4"),
+        (("shared-commit",), DSPARK, two_long_answers, "D4"),
         (("checkpoint-grid", "insert-depth-guard"), PAGES, prompts_past_a_page_and_a_half, "D1"),
         (("track-grid", "insert-depth-guard"), PAGES, an_answer_past_a_page_and_a_half, "D1"),
     ],
@@ -120,6 +125,10 @@ def test_the_bug_is_found_where_it_is_and_nothing_else(
         ((), SPARELESS, ends_around_a_track_depth),
         ((), NGRAM, two_long_answers),
         (("shared-commit",), NEXTN, two_long_answers),
+        (("shared-commit",), TREE, two_long_answers),
+        ((), TREE, two_long_answers),
+        ((), DFLASH, two_long_answers),
+        ((), DSPARK, two_long_answers),
         (("checkpoint-grid",), PAGES, prompts_past_a_page_and_a_half),
         (("insert-depth-guard",), PAGES, prompts_past_a_page_and_a_half),
         (("track-grid",), PAGES, an_answer_past_a_page_and_a_half),

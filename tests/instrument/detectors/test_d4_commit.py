@@ -41,6 +41,40 @@ def test_two_commits_of_one_verify() -> None:
     assert answer.witness == [[9, 10]]
 
 
+def test_a_node_of_a_tree_is_no_depth() -> None:
+    """The path went over nodes 0 and 5: two tokens were accepted, whatever the node's number."""
+    same = "slot=3,request=7,role=live,forward=2,depth_before=64,step=5"
+    commit = f"scatter({same},accept_len={{}},depth={{}})"
+    assert judge("D4", SEATED + commit.format(2, 66) + " /2 V3 3:r7?@66").verdict == "clean"
+    answer = judge("D4", SEATED + commit.format(2, 70) + " /2 V3")
+    assert answer.witness == [[8]]
+    assert "it left 70 tokens" in answer.because[0]
+    taken_for_length = SEATED + commit.format(6, 70) + " /2 V3 3:r7?@66 3:3@66+1 /3 V4"
+    assert judge("D4", taken_for_length).witness == [[8, 12]]
+
+
+CROSSING = "r7+ r7+live3 r7+spare6 P1 1:3@0 1:3@0>62 /1 V2 2:r7?6@62%64 "  # 0 .. 8
+
+
+def test_a_commit_that_passes_a_track_depth_saves_the_state_there() -> None:
+    assert judge("D4", CROSSING + "2:3@62+3 2:6^64%64 /2 V3").verdict == "clean"
+    answer = judge("D4", CROSSING + "2:3@62+3 /2 V3")
+    assert answer.witness == [[8, 9]]
+    assert "past 64" in answer.because[0]
+
+
+def test_nothing_is_saved_where_nothing_is_passed_or_no_slot_is_given() -> None:
+    assert judge("D4", CROSSING + "2:3@62+1 /2 V3").verdict == "clean"
+    slotless = CROSSING.replace("r7?6@62%64", "r7?@62") + "2:3@62+3 /2 V3"
+    assert judge("D4", slotless).verdict == "clean"
+    gridless = CROSSING.replace("%64", "") + "2:3@62+3 /2 V3"
+    assert judge("D4", gridless).verdict == "clean"
+
+
+def test_what_lost_records_may_have_saved_is_not_missed() -> None:
+    assert judge("D4", CROSSING + "2:3@62+3 ... /2 V3").witness == []
+
+
 def test_conv_and_ssm_may_be_committed_one_by_one() -> None:
     half = "slot=3,request=7,role=live,forward=2,depth_before=64,accept_len=2,depth=66"
     first = f"scatter({half},component=conv)"
