@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from asking import random_prompt
+from asking import DRAFTERS, random_prompt
 
 from slotscope.engine.engine import Engine
 from slotscope.engine.request import SamplingParams
@@ -52,10 +52,11 @@ def test_a_seed_gives_the_same_text_with_and_without_drafts(build: Callable[...,
         [request.output for request in build(**knobs).generate(batch, asked)]
         for knobs, batch in (
             ({}, prompts),
-            ({"speculative_algorithm": "NEXTN"}, prompts),
+            (DRAFTERS["NEXTN"], prompts),
+            (DRAFTERS["tree"], prompts),
             ({"disable_overlap_schedule": True}, prompts[:1]),
         )
     ]
-    assert texts[0] == texts[1]
-    assert texts[2] == texts[0][:1]
+    assert texts[0] == texts[1] == texts[2]
+    assert texts[3] == texts[0][:1]
     assert len(set(texts[0][0])) > 5
