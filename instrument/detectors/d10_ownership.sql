@@ -3,7 +3,8 @@
 -- severity: corruption
 -- invariant: every slot has exactly one owner at every step: a slot is allocated while free and
 --   freed while allocated, acts touch allocated slots only, the pad slot is never handed out,
---   requests that ended get no slot, and what a request or a node gave up is freed.
+--   requests that ended or were retracted get no slot, and what a request or a node gave up is
+--   freed.
 -- needs: allocate, free, donate, insert, evict, request.end, forward.launch, forward.done
 -- evidence: the act that made the owner, or gave it up, and the act that contradicts it; for a
 --   leak, the launch by which the slot had to be free.
@@ -61,7 +62,8 @@ misplaced AS (
 ended AS (
     SELECT process, request, min("order") AS ended_at, arg_min(event, "order") AS ended_event
     FROM seen
-    WHERE op = 'request.end'
+    -- A retraction ends an attempt: the request comes back under another number.
+    WHERE op IN ('request.end', 'retract')
     GROUP BY process, request
 ),
 posthumous AS (

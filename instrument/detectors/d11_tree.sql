@@ -105,7 +105,7 @@ evicted AS (
 ended AS (
     SELECT process, request, min("order") AS ended_at, arg_min(event, "order") AS ended_event
     FROM seen
-    WHERE op = 'request.end'
+    WHERE op IN ('request.end', 'retract')
     GROUP BY ALL
 ),
 beat AS (

@@ -123,8 +123,9 @@ _FORGET = """
 DELETE FROM events WHERE time_ns < $cutoff_ns AND rowid NOT IN (
     WITH running AS (
         SELECT process, request FROM events
-        WHERE op IN ('request.begin', 'request.end')
-        GROUP BY ALL HAVING count(*) FILTER (op = 'request.end' AND time_ns < $cutoff_ns) = 0
+        WHERE op IN ('request.begin', 'request.end', 'retract')
+        GROUP BY ALL
+        HAVING count(*) FILTER (op <> 'request.begin' AND time_ns < $cutoff_ns) = 0
     ), flying AS (
         SELECT process, forward FROM events
         WHERE op IN ('forward.launch', 'forward.done')

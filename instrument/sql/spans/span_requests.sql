@@ -4,7 +4,8 @@
 CREATE OR REPLACE VIEW span_requests AS
 SELECT process, request,
        min(time_ns) FILTER (op = 'request.begin') AS begin_ns,
-       max(time_ns) FILTER (op = 'request.end') AS end_ns,
+       -- A retracted request comes back under another number: this attempt is over.
+       max(time_ns) FILTER (op IN ('request.end', 'retract')) AS end_ns,
        min(label) FILTER (op = 'request.begin') AS input_tokens,
        arg_min(label, "order") FILTER (op = 'restore') AS cached_tokens,
        max(label) FILTER (op = 'request.end')
@@ -12,6 +13,6 @@ SELECT process, request,
        any_value("row") FILTER (op = 'request.begin') AS "row",
        any_value(outcome) FILTER (op = 'request.end') AS outcome
 FROM events
-WHERE op IN ('request.begin', 'request.end', 'restore') AND request IS NOT NULL
+WHERE op IN ('request.begin', 'request.end', 'retract', 'restore') AND request IS NOT NULL
 GROUP BY process, request
 HAVING count(*) FILTER (op <> 'restore') > 0;

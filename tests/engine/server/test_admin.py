@@ -126,6 +126,7 @@ def test_metrics_count_requests_tokens_and_slots(tokenizer: Tokenizer) -> None:
         assert client.metric('slotscope_slots{state="cached"}') == 1
         assert client.metric("slotscope_accept_length") >= 1
         assert client.metric("slotscope_requests_running") == 0
+        assert client.metric("slotscope_retractions_total") == 0
         assert client.metric("slotscope_request_latency_seconds_count") == 2
         assert client.metric("slotscope_time_to_first_token_seconds_count") == 2
 

@@ -52,7 +52,7 @@ CONTROLS = {
     # A retracted request gives up its slots and begins anew.
     "retract": PREFILL
     + "/1 D2 2:3@255>256 /2 retract(request=7,row=1,depth=256) -3 -5 D3 /3"
-    + " r7+live4 r7+keep5 P4 4:4@0 4:4@0>256 4:5^256%64 /4",
+    + " r8+ r8+live4 r8+keep5 P4 4:4@0 4:4@0>256 4:5^256%64 /4",
     # A request locks what it resumes from; the edge above it is split meanwhile.
     "locks move down": PREFILL
     + "/1 5!192n2%64 n2+5@192 lock(node=2,request=7,label=192) r9+ r9.n2?5@192"

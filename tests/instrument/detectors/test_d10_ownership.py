@@ -81,6 +81,13 @@ def test_a_slot_that_an_ended_request_leaves_behind() -> None:
     assert judge("D10", SEATED + "r7- 3!64n2 n2+3@64 D2 /2").verdict == "clean"
 
 
+def test_a_retraction_ends_an_attempt_as_an_end_does() -> None:
+    gone = SEATED + "retract(request=7,depth=64) "
+    assert judge("D10", gone + "D2 /2").witness == [[1, 6, 7]]
+    assert judge("D10", gone + "-3 D2 /2").verdict == "clean"
+    assert judge("D10", gone + "-3 r7+live3").witness == [[6, 8]]
+
+
 def test_a_free_may_wait_until_no_open_forward_names_the_slot() -> None:
     """Forward 2 was launched before the end, and 4 is the first launched after 2 was read."""
     line = SEATED + "D2 2:3@64>65 r7- D3 /2 {} D4 /3 {} D5"
