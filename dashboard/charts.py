@@ -71,7 +71,8 @@ def _lane(lanes: Sequence[str]) -> alt.Y:
     )
 
 
-def _window(unit: str, low: float, high: float) -> alt.X:
+def x_axis(unit: str, low: float, high: float) -> alt.X:
+    """The horizontal axis of a window; all layers read it from a column `x`."""
     return alt.X(
         "x:Q",
         scale=alt.Scale(domain=[low, high], nice=False, clamp=True),
@@ -238,7 +239,7 @@ def life_lines(
     held = _visible(_named(ownership), high - low)
     flights = _visible(_named(writes), high - low)
     acts = _named(marks)
-    x, y = _window(unit, low, high), _lane(lanes)
+    x, y = x_axis(unit, low, high), _lane(lanes)
     scale, legend = _owner_scale(held, flights)
     colour = alt.Color("owner:N", scale=scale, legend=legend)
     pick = alt.selection_point(name="slot", fields=["pool", "slot"], on="click")
@@ -254,9 +255,16 @@ def life_lines(
 
 
 def strip(
-    bins: Rows, unit: str, low: float, high: float, count: int, window: tuple[float, float]
+    bins: Rows,
+    unit: str,
+    low: float,
+    high: float,
+    count: int,
+    window: tuple[float, float],
+    wrong: Sequence[float] = (),
 ) -> alt.LayerChart:
-    """Acts over the whole axis, the drawn window shaded. Dragging selects (`zoom`) another."""
+    """Acts over the whole axis, the drawn window shaded, and red where something is `wrong`.
+    Dragging selects (`zoom`) another window."""
     width = (high - low) / count
     values = [
         {"x": low + row["bin"] * width, "x2": low + (row["bin"] + 1) * width, "acts": row["acts"]}
@@ -278,4 +286,9 @@ def strip(
         .mark_rect(color=palette.OWNERS[0], opacity=0.14)
         .encode(x=x, x2="x2:Q")
     )
-    return alt.layer(shade, bars).properties(height=54)
+    ticks = (
+        alt.Chart(alt.Data(values=[{"x": place} for place in wrong]))
+        .mark_rule(color=palette.CONTRADICTION, strokeWidth=2)
+        .encode(x=x)
+    )
+    return alt.layer(shade, bars, ticks).properties(height=54)

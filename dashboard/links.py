@@ -33,6 +33,12 @@ def number(name: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def choice(name: str, among: tuple[str, ...]) -> str:
+    """What the address names of `among`; the first where it names none of them."""
+    wanted: str = st.query_params.get(name, "")
+    return wanted if wanted in among else among[0]
+
+
 def keep(**state: object) -> None:
     """Write state into the address; None takes a name out of it."""
     for name, value in state.items():

@@ -1,21 +1,13 @@
-"""What the pages ask: one function and one file of `sql/` for each question, without Streamlit.
-
-A question is answered by anything that has `sql(text) -> pyarrow.Table`, such as `slotscope.open`'s
-trace. Values enter the text as SQL literals, since the trace's connection takes text alone; they
-pass through `literal`, which quotes strings and refuses what it doesn't know.
-"""
+"""What the pages ask: one function and one file of `sql/` for each question."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
+
+from .ask import Source, ask
 
 MARKS_MAX = {"ownership": 2_000, "writes": 1_500, "marks": 1_500}
 """Marks of a layer on one chart: 5,000 in all. A layer with more is put on coarser pixels."""
@@ -25,16 +17,6 @@ PIXELS = 1_000
 
 MARKS_PER_PIXEL = {"ownership": 1, "writes": 1, "marks": 5}
 """Marks that one lane may have in one pixel; `marks.sql` has one for each of its operations."""
-
-
-class QueryError(ValueError):
-    """A question that can't be put. The message says which value is at fault."""
-
-
-class Source(Protocol):
-    """A trace that answers SQL."""
-
-    def sql(self, query: str, /) -> pa.Table: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,59 +47,6 @@ class Filter:
     request: str | None = None
     role: str | None = None
     ops: tuple[str, ...] = ()
-
-
-def literal(value: object) -> str:
-    """The SQL literal of a value: None, bool, int, float, str, or a tuple of one kind of these.
-
-    Raises:
-        QueryError: a value of another type, or a float that is no number.
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise QueryError(f"{value} has no place on an axis: give a finite number.")
-        return f"{value!r}::DOUBLE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''").replace("\0", "") + "'"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(literal, value))}]"
-    raise QueryError(f"{value!r} is a {type(value).__name__}, which has no SQL literal here.")
-
-
-@cache
-def text(name: str) -> str:
-    """The file `sql/<name>.sql`, without its comments, so that a `$` in one is no parameter."""
-    body = resources.files(__package__).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
-    return "\n".join(line for line in body.splitlines() if not line.lstrip().startswith("--"))
-
-
-def render(name: str, values: Mapping[str, object]) -> str:
-    """The question `name` with its values filled in, runnable as it stands.
-
-    Raises:
-        QueryError: the file names a value that isn't given.
-    """
-    body = text(name)
-    if re.search(r"\bacts\b", body) and name != "acts":
-        body = f"WITH acts AS ({text('acts')})\nSELECT * FROM (\n{body}\n)"
-
-    def fill(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            raise QueryError(f"sql/{name}.sql names ${match[1]}, which was not given.")
-        return literal(values[match[1]])
-
-    return re.sub(r"\$([a-z_]+)", fill, body)
-
-
-def ask(source: Source, name: str, **values: object) -> pa.Table:
-    """Put the question `sql/<name>.sql`."""
-    return source.sql(render(name, values))
 
 
 def processes(source: Source) -> pa.Table:
@@ -215,3 +144,49 @@ def around(
     return ask(
         source, "around", **axis.values(), pool=pool, slot=slot, events=events, reach=7, limit=48
     )
+
+
+def stages(source: Source, axis: Axis, *, limit: int) -> pa.Table:
+    """Pipeline stages, in order: process, pool, forwards. None where there's no pipeline."""
+    return ask(source, "stages", **axis.values(), limit=limit)
+
+
+def computes(source: Source, axis: Axis, *, limit: int) -> pa.Table:
+    """What each stage computes when: process, pool, forward, kind, micro_batch, requests, x, x2;
+    `total` counts those in the window."""
+    return ask(source, "computes", **axis.values(), limit=limit)
+
+
+def pairs(source: Source, axis: Axis, *, limit: int) -> pa.Table:
+    """The view `relays`, placed on the axis: plan_x, sent_x, result_x, commit_x, done_x; wrong ones
+    first, `total` counts those in the window."""
+    return ask(source, "pairs", **axis.values(), limit=limit)
+
+
+def pairings(source: Source, axis: Axis, *, bins: int) -> pa.Table:
+    """How verifies were paired in each of `bins` equal parts of the axis: pairing, bin, verifies,
+    and x, where the first one lies."""
+    return ask(source, "pairings", **axis.values(), bins=bins)
+
+
+def vicinity(
+    source: Source, axis: Axis, x: float, *, forward: int | None, before: int, after: int
+) -> Axis:
+    """The part of the axis with so many forwards around the launch of `forward`; around `x`, and
+    with it, where that is None or unknown."""
+    answer = ask(
+        source, "vicinity", **axis.values(), x=x, forward=forward, before=before, after=after
+    )
+    (row,) = answer.to_pylist()
+    if row["low"] is None:
+        return axis
+    low, high = row["low"], row["high"]
+    if not row["named"]:
+        low, high = min(low, x), max(high, x)
+    margin = (high - low) * 0.05
+    return replace(axis, low=max(low - margin, axis.low), high=min(high + margin, axis.high))
+
+
+def computed(source: Source, axis: Axis, *, forward: int, pool: int, limit: int) -> pa.Table:
+    """All that was said of one forward on one stage."""
+    return ask(source, "computed", **axis.values(), forward=forward, pool=pool, limit=limit)

@@ -39,7 +39,7 @@ class Trace:
     """A trace as it was when it was opened. Use as a context manager, or `close` it.
 
     Tables and views: events, requests, hooks, notes, gaps, anchors, processes, forwards, leases,
-    slots, ownership, spans; macros: history(slot), owner_at(slot, position).
+    slots, ownership, relays, spans; macros: history(slot), owner_at(slot, position).
     """
 
     stored: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import slotscope
 from slotscope.dashboard import queries
 from slotscope.dashboard.queries import Axis
 from slotscope.instrument.trace import Trace
-from tests.dashboard import traces
+from tests.dashboard import stages, traces
 
 HOSTILE = '<img src=x onerror="window.hit=1">![p](http://evil.example/p) **b** $x$ :red[y] `z`'
 """A request id that would do something wherever it's taken for Markdown or HTML."""
@@ -31,6 +31,20 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory: Path = tmp_path_factory.mktemp("traces") / "clean"
     traces.write(directory, aliased=False)
     return directory
+
+
+@pytest.fixture(scope="session")
+def paired(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`paired("wrong")`: a trace of two stages, with a hostile request, paired like this."""
+    written: dict[str, Path] = {}
+
+    def write(pairing: str) -> Path:
+        if pairing not in written:
+            written[pairing] = tmp_path_factory.mktemp("stages") / pairing
+            stages.write(written[pairing], pairing=pairing, name=HOSTILE)
+        return written[pairing]
+
+    return write
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from slotscope.dashboard.pages import slots, sql
+from slotscope.dashboard.page import slots, sql
 from slotscope.instrument import probe
 from slotscope.instrument.detectors import load
 from slotscope.instrument.event import Op, Role

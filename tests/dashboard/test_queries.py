@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from slotscope.dashboard import queries
-from slotscope.dashboard.queries import Axis, Filter, QueryError, literal
+from slotscope.dashboard import ask, queries
+from slotscope.dashboard.ask import QueryError, literal
+from slotscope.dashboard.queries import Axis, Filter
 from slotscope.instrument.trace import Trace
 from tests.dashboard.conftest import HOSTILE, whole
 
@@ -33,11 +34,11 @@ def test_a_value_that_has_no_literal_is_refused(value: object) -> None:
 
 def test_a_question_without_its_values_is_refused() -> None:
     with pytest.raises(QueryError, match=r"\$process"):
-        queries.render("history", {})
+        ask.render("history", {})
 
 
 def test_every_sql_file_says_what_it_answers_and_has_a_function() -> None:
-    asked = Path(queries.__file__).read_text(encoding="utf-8")
+    asked = "".join(Path(str(m.__file__)).read_text(encoding="utf-8") for m in (ask, queries))
     for file in SQL.glob("*.sql"):
         assert file.read_text(encoding="utf-8").startswith("-- "), f"{file.name} has no header"
         assert f'"{file.stem}"' in asked, f"nobody asks {file.name}"

@@ -16,7 +16,7 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
 
 GRID = 64
-HOOKS = [op for op in Op if op not in (Op.AMEND, Op.OFFLOAD, Op.LOAD_BACK, Op.RETRACT)]
+HOOKS = [op for op in Op if op is not Op.AMEND]
 
 
 @dataclass

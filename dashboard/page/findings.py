@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import streamlit as st
 
-from slotscope.dashboard import links, palette, picture, queries, widgets
+from slotscope.dashboard import contradictions, links, palette, picture, queries, widgets
 from slotscope.dashboard.queries import Axis
 from slotscope.dashboard.source import Watch
 from slotscope.instrument.findings import Finding, Verdict
@@ -67,14 +67,9 @@ def _nothing_found(verdicts: Sequence[Verdict]) -> None:
         )
 
 
-def _key(finding: Finding) -> str:
-    """What a link calls a finding: its detector and its witness, which stay when others come."""
-    return "-".join([finding.detector, *(f"{event:x}" for event in finding.witness)])
-
-
 def _ranked(findings: Sequence[Finding], chosen: int) -> None:
     """All findings, causes first, with the number of their consequences; a click selects one."""
-    keys = [_key(finding) for finding in findings]
+    keys = [contradictions.key(finding) for finding in findings]
 
     def select() -> None:
         rows = st.session_state["ranked"].selection.rows
@@ -117,8 +112,8 @@ def _picture(watch: Watch, finding: Finding, axis: Axis) -> None:
     )
 
 
-def _links(finding: Finding, axis: Axis, table: pa.Table) -> None:
-    """To the slot's life line around the witness, and to the SQL that shows it again."""
+def _links(watch: Watch, finding: Finding, axis: Axis, table: pa.Table) -> None:
+    """To the pictures of what the finding is about, and to the SQL that shows it again."""
     places = [x for x in table["x"].to_pylist() if x is not None]
     low, high = (min(places), max(places)) if places else (axis.low, axis.high)
     margin = max((high - low) * MARGIN, (axis.high - axis.low) * 0.01)
@@ -128,6 +123,12 @@ def _links(finding: Finding, axis: Axis, table: pa.Table) -> None:
             links.go(
                 "slots", f"Slot {finding.slot} on the life lines",
                 icon=":material/view_timeline:", slot=finding.slot, pool=finding.pool, **around,
+            )  # fmt: skip
+        if finding.forward is not None and queries.stages(watch, axis, limit=1).num_rows:
+            links.go(
+                "pipeline", f"Forward {finding.forward} in the pipeline",
+                icon=":material/stacked_bar_chart:", at=finding.forward, forward=finding.forward,
+                pool=finding.pool,
             )  # fmt: skip
         links.go("sql", "The witness in SQL", icon=":material/database:", q=finding.sql)
 
@@ -143,7 +144,7 @@ def _detail(watch: Watch, finding: Finding) -> None:
     st.subheader(f"{finding.detector} {finding.name}: {where}", anchor=False)
     with st.container(key="argument"):
         st.text(finding.because)
-    _links(finding, axis, table)
+    _links(watch, finding, axis, table)
     _picture(watch, finding, axis)
     st.markdown("**Witness**: the events that prove it, in the order in which they took effect")
     widgets.events_table(table, key="witness")
@@ -172,7 +173,7 @@ def page(watch: Watch) -> None:
             _nothing_found(report.verdicts)
             return
         wanted = st.query_params.get("finding")
-        keys = [_key(finding) for finding in report.findings]
+        keys = [contradictions.key(finding) for finding in report.findings]
         chosen = keys.index(wanted) if wanted in keys else 0
         st.markdown(_summary(report.findings))
         if len(report.findings) > 1:

@@ -50,8 +50,8 @@ def _reference() -> None:
     """The columns of `events`, as the event defines them."""
     with st.expander("Tables and columns"):
         st.markdown(
-            "Views: `events`, `leases`, `requests`, `forwards`, `processes`, `hooks`, `gaps`, "
-            "`notes`, `anchors`. "
+            "Views: `events`, `leases`, `slots`, `ownership`, `requests`, `forwards`, `relays`, "
+            "`processes`, `hooks`, `gaps`, `notes`, `anchors`. "
             'An event\'s place in its process is `(position, "order", seq)`.'
         )
         rows = [{"column": n, "type": d.name, "meaning": m} for n, d, m in columns()]
