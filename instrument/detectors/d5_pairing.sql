@@ -2,7 +2,7 @@
 -- name: pairing
 -- severity: corruption
 -- invariant: producer and consumer are the same: what a verify wrote is committed and tracked for a
---   request that its plan names, from that request's scratch row, within what was accepted, under
+--   request that its plan names, from the scratch row in that plan, within what was accepted, under
 --   the micro-batch and the accept length that were relayed; a restore reads what the request's
 --   match offered; a prefill's track counts its tokens from the start of the chunk.
 -- needs: verify.plan, scatter, advance, match, restore, relay.receive, forward.launch
@@ -12,7 +12,8 @@
 --   request, and a column that one side leaves empty is not compared.
 -- explains: D5 request, D4 request, D4 lease, D3 lease, D1 lease, D1 request, D2 request, D6 slot
 WITH plan AS (
-    SELECT process, pool, forward, request, row, micro_batch, event
+    SELECT process, COALESCE(pool, 0) AS pool, forward, request, COALESCE(src_row, row) AS row,
+           micro_batch, event
     FROM seen
     WHERE op = 'verify.plan'
 ),
@@ -22,9 +23,12 @@ launched AS (
     WHERE op = 'forward.launch' AND kind = 'verify'
 ),
 relayed AS (
-    SELECT process, forward, request, accept_len, micro_batch, event
+    -- Each stage of a process receives it, and all the same.
+    SELECT process, forward, request, any_value(accept_len) AS accept_len,
+           any_value(micro_batch) AS micro_batch, min(event) AS event
     FROM seen
     WHERE op = 'relay.receive'
+    GROUP BY process, forward, request
 ),
 consumed AS (
     SELECT process, pool, slot, generation, request, forward, position, time_ns, event, op, role,
@@ -52,10 +56,13 @@ verified AS (
                             event_name(p.event), act_name(c.op, c.role, c.forward, c.event),
                             c.src_row)
                 WHEN c.micro_batch <> COALESCE(p.micro_batch, l.micro_batch)
-                THEN format('forward {} belong to micro-batch {} ({}); however, {} applies the '
-                            || 'result of micro-batch {}: it was accepted for other requests',
+                THEN format('forward {} be one of micro-batch {} ({}); however, on {} {} applies '
+                            || 'the result of micro-batch {} to {}: it was accepted for other '
+                            || 'requests',
                             c.forward, COALESCE(p.micro_batch, l.micro_batch), event_name(l.event),
-                            act_name(c.op, c.role, c.forward, c.event), c.micro_batch)
+                            stage_name(c.process, c.pool),
+                            act_name(c.op, c.role, c.forward, c.event), c.micro_batch,
+                            request_name(c.process, c.request))
                 ELSE format('the result of forward {} for {} be relayed as {} accepted tokens of '
                             || 'micro-batch {} ({}); however, {} applies {} of micro-batch {}',
                             c.forward, request_name(c.process, c.request), r.accept_len,
@@ -66,7 +73,8 @@ verified AS (
     -- A forward whose launch is not seen lies where records were lost, and its plan may too.
     JOIN launched l ON l.process = c.process AND l.forward = c.forward
     LEFT JOIN plan p
-           ON p.process = c.process AND p.forward = c.forward AND p.request = c.request
+           ON p.process = c.process AND p.pool = c.pool AND p.forward = c.forward
+          AND p.request = c.request
     LEFT JOIN relayed r
            ON r.process = c.process AND r.forward = c.forward AND r.request = c.request
 ),

@@ -37,6 +37,18 @@ def test_sixty_four_requests_that_recompose_micro_batches(staged: Build, drafter
         assert engine.stats().tokens_cached > 0
 
 
+@pytest.mark.parametrize("stages", [2, 4])
+def test_every_stage_moves_the_keys_of_a_trees_path(staged: Build, stages: int) -> None:
+    tree: dict[str, Any] = {
+        "speculative_algorithm": "EAGLE",
+        "speculative_eagle_topk": 2,
+        "speculative_num_draft_tokens": 7,
+    }
+    alone = serve(staged(**tree), mixed(8))
+    assert sum(accepted > verifies for _, verifies, accepted in alone) > 2, "drafts are accepted"
+    assert serve(staged(pp_size=stages, **tree), mixed(8)) == alone
+
+
 def test_as_many_micro_batches_as_stages_are_in_flight(staged: Build) -> None:
     engine = staged(pp_size=4, max_running_requests=8)
     for _, request in mixed(8, tokens_max=30):

@@ -71,3 +71,23 @@ def test_it_argues_nothing_across_lost_records() -> None:
     """The lost record may be the plan of request 9."""
     answer = judge("D5", SEATED + "V2 ... 2:r7?@64 /2 2:r9.3@64+2 V3")
     assert (answer.verdict, answer.witness) == ("blind", [])
+
+
+def test_each_stage_has_its_own_plan_and_scratch_row() -> None:
+    """What one stage does wrong is found once, and the stage is named."""
+
+    def line(micro_batch: int) -> str:
+        said = "forward=2,request=7,kind=verify"
+        plans = " ".join(
+            f"verify.plan({said},pool={pool},row=7,src_row=1,micro_batch=0)" for pool in (0, 1)
+        )
+        commits = " ".join(
+            f"scatter({said},pool={pool},slot=3,role=live,src_row=1,accept_len=2,micro_batch={of})"
+            for pool, of in ((1, 0), (0, micro_batch))
+        )
+        return f"r7+ V2 {plans} {commits}"
+
+    answer = judge("D5", line(micro_batch=1))
+    assert answer.witness == [[1, 5]]
+    assert "on stage 0 the commit" in answer.because[0]
+    assert judge("D5", line(micro_batch=0)).witness == []
