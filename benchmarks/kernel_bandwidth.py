@@ -8,21 +8,18 @@ small ones on a CPU.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import torch
+from support.timing import copy_bandwidth, seconds, size
 from table import Table
-from torch import Tensor
 
-from slotscope.kernels import conv, gdn, state
+from slotscope.kernels import conv, state
 from slotscope.kernels.conv import reference as conv_reference
-from slotscope.kernels.gdn import reference as gdn_reference
 from slotscope.kernels.state import reference as state_reference
-from slotscope.kernels.testing import assert_close, conv_inputs, gdn_inputs
+from slotscope.kernels.testing import assert_close, conv_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +33,12 @@ class Sizes:
     drafts: int
     tokens: int
     channels: int
-    key_heads: int
     heads: int
     head: int
 
 
-SMALL = Sizes(2, 20, 8, 4, 4, 256, 256, 2, 4, 32)
-QWEN3_NEXT = Sizes(36, 40, 128, 16, 4, 8192, 8192, 16, 32, 128)
+SMALL = Sizes(2, 20, 8, 4, 4, 256, 256, 4, 32)
+QWEN3_NEXT = Sizes(36, 40, 128, 16, 4, 8192, 8192, 32, 128)
 TAPS = 4
 
 
@@ -54,11 +50,6 @@ class Case:
     bytes: int  # that it must read and write
     run: Callable[[], object]
     check: Callable[[], None]  # raises AssertionError where it differs from its reference
-
-
-def size(*tensors: Tensor) -> int:
-    """Their bytes."""
-    return sum(x.numel() * x.itemsize for x in tensors)
 
 
 def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
@@ -128,42 +119,6 @@ def move_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
     )
 
 
-def gdn_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
-    """The recurrence of one layer: bfloat16 inputs, float32 states."""
-    n, drafts = sizes.rows, sizes.drafts
-    heads = sizes.key_heads, sizes.heads, sizes.head, sizes.head
-    memory = torch.randn(n + 1, sizes.heads, sizes.head, sizes.head, device=device)
-    steps = memory.new_empty(n, drafts, *memory.shape[1:])
-    slots, rows = torch.randperm(n, device=device) + 1, torch.randperm(n, device=device)
-    token = gdn_inputs((n,), *heads, dtype=torch.bfloat16, device=device)
-    chain = gdn_inputs((n, drafts), *heads, dtype=torch.bfloat16, device=device)
-
-    def check_step() -> None:
-        expected_memory = memory.clone()
-        expected = gdn_reference.gdn_step(*token, expected_memory, slots)
-        assert_close(gdn.gdn_step(*token, memory, slots), expected)
-        assert_close(memory, expected_memory)
-
-    def check_verify() -> None:
-        expected_steps = torch.empty_like(steps)
-        expected = gdn_reference.gdn_verify(*chain, memory, slots, expected_steps, rows)
-        assert_close(gdn.gdn_verify(*chain, memory, slots, steps, rows), expected)
-        assert_close(steps, expected_steps)
-
-    yield Case(
-        "gdn.step",
-        2 * size(memory[1:]) + size(*token, token.v),
-        lambda: gdn.gdn_step(*token, memory, slots),
-        check_step,
-    )
-    yield Case(
-        "gdn.verify",
-        size(memory[1:], steps) + size(*chain, chain.v),
-        lambda: gdn.gdn_verify(*chain, memory, slots, steps, rows),
-        check_verify,
-    )
-
-
 def conv_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
     """The convolution of one layer, in bfloat16."""
     n, drafts, channels = sizes.rows, sizes.drafts, sizes.channels
@@ -212,40 +167,6 @@ def conv_cases(sizes: Sizes, device: torch.device) -> Iterator[Case]:
     )
 
 
-def seconds(run: Callable[[], object], device: torch.device, *, graph: bool = True) -> float:
-    """Median time of a call, after a first one.
-
-    On a GPU it is replayed as a CUDA graph, since Python takes longer to launch a small kernel
-    than that takes to run; and the cache is flushed before each call.
-    """
-    run()
-    if device.type == "cuda":
-        from triton.testing import do_bench
-
-        if graph:
-            recorded = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(recorded):
-                run()
-            run = recorded.replay
-        return float(do_bench(run, return_mode="median")) / 1e3
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return median(times)
-
-
-def copy_bandwidth(device: torch.device) -> float:
-    """Bytes read and written in a second by a copy that fits in no cache.
-
-    It isn't replayed as a graph, whose copy nodes reach two thirds of this on an H200.
-    """
-    source = torch.ones(2**30 if device.type == "cuda" else 2**25, device=device)
-    target = torch.ones_like(source)
-    return 2 * size(source) / seconds(lambda: target.copy_(source), device, graph=False)
-
-
 def run() -> Table:
     """Check and measure every operator."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -254,7 +175,7 @@ def run() -> Table:
     where = torch.cuda.get_device_name() if device.type == "cuda" else "the CPU's references"
     table = Table(f"kernel_bandwidth_{device.type}", f"Kernels: {where}", notes=[str(sizes)])
     anchor = copy_bandwidth(device) / 1e9
-    for cases in (move_cases, gdn_cases, conv_cases):
+    for cases in (move_cases, conv_cases):
         for case in cases(sizes, device):
             case.check()
             took_s = seconds(case.run, device)
