@@ -63,7 +63,7 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
         line = Line(0, config.pp_size)
     device, dtype = _device(config, line), getattr(torch, config.dtype)
     # A request's KV comes in whole pages, and its row must name all of it.
-    width = -(-(config.context_length + slack(config)) // config.page_size) * config.page_size
+    width = -(-(config.context_length + slack(config)) // config.tree_page) * config.tree_page
     whole = load(model_folder(config.model_path), dtype=dtype, device=device)
     try:
         rows = Rows(config.max_running_requests, width, device)
@@ -76,10 +76,10 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
             "--max-running-requests."
         ) from error
     model, chunk = stages[-1].model, whole.state_chunk
-    grids = Grids.derive(chunk, config.page_size, config.mamba_track_interval, patches)
+    grids = Grids.derive(chunk, config.tree_page, config.mamba_track_interval, patches)
     cache = Cache(
         SlotPool(config.max_mamba_cache_size, pools=numbers),
-        PagePool(config.max_total_tokens, config.page_size),
+        PagePool(config.kv_tokens, config.tree_page),
         rows,
         patches,
         reuse=not config.disable_radix_cache,
@@ -140,7 +140,8 @@ def _stage(
 def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: torch.dtype) -> Memory:
     return Memory.allocate(
         model.shape(),
-        tokens=(config.max_total_tokens // config.page_size + 1) * config.page_size,
+        tokens=config.kv_tokens // config.dcp_size + config.page_size,
+        ranks=config.dcp_size,
         slots=config.max_mamba_cache_size + 1,
         rows=config.max_running_requests + 1 if config.draft_tokens else 0,
         draft_tokens=config.draft_tokens,

@@ -37,7 +37,11 @@ class EngineConfig:
         default=4096, metadata={"help": "tokens of prompt and output, at most"}
     )
     page_size: int = field(default=1, metadata={"help": "tokens in a KV page"})
-    max_total_tokens: int = field(default=32768, metadata={"help": "KV locations"})
+    dcp_size: int = field(
+        default=1,
+        metadata={"help": "ranks that share each request's KV; the tree's page is as many pages"},
+    )
+    max_total_tokens: int = field(default=32768, metadata={"help": "KV locations of each rank"})
     max_running_requests: int = field(
         default=16, metadata={"help": "requests that decode together"}
     )
@@ -107,6 +111,16 @@ class EngineConfig:
         return 0 if self.disable_overlap_schedule else 1
 
     @property
+    def tree_page(self) -> int:
+        """Tokens in a page of the tree: one KV page of each rank."""
+        return self.page_size * self.dcp_size
+
+    @property
+    def kv_tokens(self) -> int:
+        """KV locations of all ranks, in whole pages of the tree."""
+        return self.max_total_tokens // self.page_size * self.tree_page
+
+    @property
     def draft_tokens(self) -> int:
         """Tokens that a verify feeds, the root included; 0 without speculation."""
         if not self.speculative_algorithm:
@@ -137,6 +151,7 @@ class EngineConfig:
         for name in (
             "context_length",
             "page_size",
+            "dcp_size",
             "max_total_tokens",
             "max_running_requests",
             "chunked_prefill_size",
@@ -172,11 +187,11 @@ class EngineConfig:
 
     def _check_combinations(self) -> None:
         if self.mamba_radix_cache_strategy == "no_buffer":
-            if self.page_size != 1:
+            if self.tree_page != 1:
                 raise ConfigError(
                     "no_buffer files a state at whatever depth a request ends, but the tree can "
-                    f"name only whole pages, here of {self.page_size} tokens. Set --page-size 1, "
-                    "or choose extra_buffer."
+                    f"name only whole pages, here of {self.page_size} x {self.dcp_size} tokens. "
+                    "Set --page-size 1 and --dcp-size 1, or choose extra_buffer."
                 )
             if self.overlap:
                 raise ConfigError(

@@ -169,8 +169,7 @@ class Engine:
                 f"{total}, but the context ends at {self.context_max}. Shorten the prompt or lower "
                 f"max_new_tokens to {max(self.context_max - len(prompt), 0)}."
             )
-        room = config.max_total_tokens // config.page_size * config.page_size
-        if (needed := tokens_needed(request, config)) > room:
+        if (needed := tokens_needed(request, config)) > (room := config.kv_tokens):
             raise RequestError(
                 f"the request needs KV for {needed} tokens, but the engine has room for {room}. "
                 "Lower max_new_tokens, or start the engine with more --max-total-tokens."

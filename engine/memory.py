@@ -27,9 +27,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All of it. Location 0, slot 0 and scratch row 0 take the writes of padding."""
+    """All of it. Location 0, slot 0 and scratch row 0 take the writes of padding.
 
-    keys: Tensor  # [attention layers, tokens, kv heads, head dim]
+    Each rank of decode context has keys and values of its own. Location l is row l // ranks of rank
+    l mod ranks, which is SGLang's rule: a location alone tells where it lies, a page of the tree is
+    one page of each rank, and a request's token t lies on rank t mod ranks, since it has whole
+    pages of the tree. So the ranks have equal shares of each request, to within a token.
+    """
+
+    keys: Tensor  # [attention layers, ranks, tokens of a rank, kv heads, head dim]
     values: Tensor  # same; of head dim 0 where values are part of the keys
     conv: Tensor  # [recurrent layers, slots, conv channels, conv window]
     ssm: Tensor  # [recurrent layers, slots, state heads, key dim, value dim]
@@ -48,9 +54,13 @@ class Memory:
         draft_tokens: int,
         dtype: torch.dtype,
         device: torch.device,
+        ranks: int = 1,
     ) -> Memory:
-        """Zeroed memory; the counts include the slot, the location and the row of padding."""
-        kv = (shape.attention_layers, tokens, shape.kv_heads, shape.head_dim)
+        """Zeroed memory; the counts include the slot, the location and the row of padding.
+
+        `tokens` are those of one rank: location numbers go up to `ranks` times as many.
+        """
+        kv = (shape.attention_layers, ranks, tokens, shape.kv_heads, shape.head_dim)
         conv = (shape.conv_channels, shape.conv_window)
         ssm = (shape.state_heads, shape.key_dim, shape.value_dim)
         layers, steps = shape.recurrent_layers, (rows, draft_tokens)
@@ -63,3 +73,37 @@ class Memory:
             conv_steps=make((layers, *steps, *conv)),
             ssm_steps=make((layers, *steps, *ssm)),
         )
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of decode context."""
+        return self.keys.shape[1]
+
+    def keep(
+        self, layer: int, locations: Tensor, keys: Tensor, values: Tensor | None = None
+    ) -> None:
+        """Write tokens' keys and values, each on the rank where its location lies.
+
+        Args:
+            layer: index in `keys` and `values`.
+            locations: [T] int64.
+            keys: [T, kv heads, head dim].
+            values: same; None where they are part of the keys.
+        """
+        rows = self._rows(locations)
+        self.keys[layer].flatten(0, 1).index_copy_(0, rows, keys)
+        if values is not None:
+            self.values[layer].flatten(0, 1).index_copy_(0, rows, values)
+
+    def move(self, source: Tensor, target: Tensor) -> None:
+        """Copy the keys and values at locations [N] int64 to others, which may be on other ranks.
+        All are read before one is written."""
+        read, written = self._rows(source), self._rows(target)
+        for pool in (self.keys.flatten(1, 2), self.values.flatten(1, 2)):
+            pool[:, written] = pool[:, read]
+
+    def _rows(self, locations: Tensor) -> Tensor:
+        """Their rows in all ranks' pools, laid end to end."""
+        if self.ranks == 1:
+            return locations
+        return locations % self.ranks * self.keys.shape[2] + locations // self.ranks

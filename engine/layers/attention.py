@@ -44,9 +44,9 @@ class Attention:
             turned = plan.angles.rotate(turned)
         query, key = turned.split((self.heads, self.kv_heads), 1)
 
+        value = value.unflatten(-1, (self.kv_heads, size))
+        memory.keep(self.layer, plan.batch.locations, key, value)
         keys, values = memory.keys[self.layer], memory.values[self.layer]
-        keys.index_copy_(0, plan.batch.locations, key)
-        values.index_copy_(0, plan.batch.locations, value.unflatten(-1, (self.kv_heads, size)))
         seen = look(query, keys, values, plan, self.scale).flatten(1)
         if self.gated:
             seen = seen * torch.sigmoid(gate)
@@ -61,5 +61,4 @@ class Attention:
         key, value = both.split(self.kv_heads, 1)
         if self.norm:
             key = Norm(self.norm.scale[self.heads :], self.norm.eps)(key)
-        memory.keys[self.layer].index_copy_(0, locations, angles.rotate(key))
-        memory.values[self.layer].index_copy_(0, locations, value)
+        memory.keep(self.layer, locations, angles.rotate(key), value)

@@ -39,8 +39,8 @@ class LatentAttention:
         shared_size = self.latent.shape[0] - rank
         latent, shared = linear(x, self.latent).split((rank, shared_size), -1)
         key = torch.cat((self.norm(latent), shared), -1)[:, None]
+        memory.keep(self.layer, plan.batch.locations, key)
         keys = memory.keys[self.layer]
-        keys.index_copy_(0, plan.batch.locations, key)
 
         query = linear(x, self.query).unflatten(-1, (heads, size + shared_size))
         own, others = query.split((size, shared_size), -1)

@@ -1,4 +1,4 @@
-"""Queries look at keys and values in paged memory."""
+"""Queries look at keys and values in paged memory, on one rank or on several."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from slotscope.instrument.event import Kind
 
+from .partial import merge, partial
 from .plan import Plan, Reach
-from .workspace import Workspace
 
 
 def look(query: Tensor, keys: Tensor, values: Tensor, plan: Plan, scale: float) -> Tensor:
@@ -17,20 +17,44 @@ def look(query: Tensor, keys: Tensor, values: Tensor, plan: Plan, scale: float) 
 
     Args:
         query: [T, heads, size].
-        keys: [tokens, kv heads, size], a layer's pool.
+        keys: [ranks, tokens of a rank, kv heads, size], a layer's pools.
         values: the same, or `keys` itself, whose copies are then made once.
     Returns:
         [T, heads, size].
     """
-    if plan.batch.kind is not Kind.PREFILL:
-        (reach,) = plan.reaches
-        return _look_batch(query, *_gather(keys, values, reach, plan.workspace), reach, scale)
-    # A row's gathered keys live until the next row's are gathered.
+    prefill = plan.batch.kind is Kind.PREFILL
+    # What is gathered lives until the next is: of a rank until its part is computed.
     looks = [
-        _look_row(row, *_gather(keys, values, reach, plan.workspace), reach, scale)
-        for row, reach in zip(query.split(plan.batch.lengths), plan.reaches, strict=True)
+        _look(part, keys, values, plan, reaches, scale)
+        for part, reaches in zip(
+            query.split(plan.batch.lengths) if prefill else (query,), plan.reaches, strict=True
+        )
     ]
     return looks[0] if len(looks) == 1 else torch.cat(looks)
+
+
+def _look(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    plan: Plan,
+    reaches: tuple[Reach, ...],
+    scale: float,
+) -> Tensor:
+    """A prefill's row, or a batch's rows of equal lengths."""
+    gathered = (_gather(keys, values, plan, reach, rank) for rank, reach in enumerate(reaches))
+    if len(reaches) == 1:
+        (reach,), ((key, value),) = reaches, gathered
+        one = _look_row if plan.batch.kind is Kind.PREFILL else _look_batch
+        return one(query, key, value, reach, scale)
+    rows, kv_heads = reaches[0].mask.shape[0], keys.shape[2]
+    group = query.shape[1] // kv_heads
+    folded = _fold(query, rows, kv_heads)
+    parts = [
+        partial(folded, key, value, _each(reach.mask, group), _each(reach.blind, group), scale)
+        for reach, (key, value) in zip(reaches, gathered, strict=True)
+    ]
+    return _unfold(merge(parts).to(query.dtype), group)
 
 
 def _look_row(query: Tensor, key: Tensor, value: Tensor, reach: Reach, scale: float) -> Tensor:
@@ -42,35 +66,45 @@ def _look_row(query: Tensor, key: Tensor, value: Tensor, reach: Reach, scale: fl
 
 
 def _look_batch(query: Tensor, key: Tensor, value: Tensor, reach: Reach, scale: float) -> Tensor:
-    """Rows of few queries. The heads of a group become queries of one head, so that its keys
-    and values are read once."""
-    rows, _, new, width = reach.mask.shape
-    kv_heads, size = key.shape[1], key.shape[3]
+    """Rows of few queries."""
+    rows, kv_heads = key.shape[:2]
     group = query.shape[1] // kv_heads
-    folded = query.view(rows, new, kv_heads, group, size).permute(0, 2, 1, 3, 4)
-    mask = reach.mask[:, :, :, None].expand(-1, -1, -1, group, -1)
-    seen: Tensor = scaled_dot_product_attention(
-        folded.reshape(rows, kv_heads, new * group, size),
-        key,
-        value,
-        mask.reshape(rows, 1, new * group, width),
-        scale=scale,
-    )
-    grouped: Tensor = seen.view(rows, kv_heads, new, group, size).transpose(1, 2)
+    folded = _fold(query, rows, kv_heads)
+    mask = _each(reach.mask, group)
+    return _unfold(scaled_dot_product_attention(folded, key, value, mask, scale=scale), group)
+
+
+def _fold(query: Tensor, rows: int, kv_heads: int) -> Tensor:
+    """[rows * t, heads, size] to [rows, kv heads, t * group, size]: the heads of a group become
+    queries of one head, so that its keys and values are read once."""
+    parted: Tensor = query.unflatten(0, (rows, -1)).unflatten(2, (kv_heads, -1))
+    return parted.permute(0, 2, 1, 3, 4).flatten(2, 3)
+
+
+def _unfold(seen: Tensor, group: int) -> Tensor:
+    """[rows, kv heads, t * group, size] to [rows * t, heads, size]."""
+    grouped: Tensor = seen.unflatten(2, (-1, group)).transpose(1, 2)
     return grouped.flatten(2, 3).flatten(0, 1)
 
 
+def _each(mask: Tensor, group: int) -> Tensor:
+    """[rows, 1, t, ...] to [rows, 1, t * group, ...]."""
+    shape = (*mask.shape[:3], group, *mask.shape[3:])
+    return mask.unsqueeze(3).expand(shape).flatten(2, 3)
+
+
 def _gather(
-    keys: Tensor, values: Tensor, reach: Reach, workspace: Workspace
+    keys: Tensor, values: Tensor, plan: Plan, reach: Reach, rank: int
 ) -> tuple[Tensor, Tensor]:
-    """Pools [tokens, kv heads, size] to [rows, kv heads, L, size] each, copied to the workspace."""
+    """A rank's pools [tokens, kv heads, size] to [rows, kv heads, L, size] each, copied to the
+    workspace."""
     (rows, width), index = reach.locations.shape, reach.locations.flatten()
 
     def taken(name: str, pool: Tensor) -> Tensor:
-        out = workspace.take(name, (rows * width, *pool.shape[1:]), pool)
+        out = plan.workspace.take(name, (rows * width, *pool.shape[1:]), pool)
         torch.index_select(pool, 0, index, out=out)
         rowwise: Tensor = out.unflatten(0, (rows, width))
         return rowwise.transpose(1, 2)
 
-    key = taken("keys", keys)
-    return key, key if values is keys else taken("values", values)
+    key = taken("keys", keys[rank])
+    return key, key if values is keys else taken("values", values[rank])

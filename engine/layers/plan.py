@@ -33,12 +33,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What new tokens may look at: for each row a rectangle, its queries against its locations."""
+    """What new tokens may look at on one rank: for each row a rectangle, its queries against the
+    locations that it has there."""
 
-    locations: Tensor  # [rows, L] int64; beyond a row's end its first location, never stale memory
+    locations: Tensor  # [rows, L] int64 in the rank's pool; beyond a row's end its first one there
     mask: (
         Tensor  # [rows, 1, tokens a row, L] of the activations' dtype: 0, or -inf beyond the token
     )
+    blind: Tensor  # [rows, 1, tokens a row] bool: tokens that see nothing on this rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,54 +49,83 @@ class Plan:
 
     batch: Forward
     angles: Angles | None  # None: the model has no positions
-    reaches: tuple[Reach, ...]  # prefill: one for each row; else one for the batch
+    reaches: tuple[tuple[Reach, ...], ...]  # prefill: of each row, else of the batch; each by rank
     rows: tuple[Row, ...]  # prefill only
     workspace: Workspace
 
     @staticmethod
-    def of(batch: Forward, rotary: Rotary | None, dtype: torch.dtype, workspace: Workspace) -> Plan:
-        """For activations of `dtype`."""
+    def of(
+        batch: Forward,
+        rotary: Rotary | None,
+        dtype: torch.dtype,
+        workspace: Workspace,
+        ranks: int = 1,
+    ) -> Plan:
+        """For activations of `dtype`, and keys and values on so many ranks."""
         angles = rotary.angles(batch.positions, dtype) if rotary else None
         if batch.kind is not Kind.PREFILL:
-            return Plan(batch, angles, (_reach(batch, dtype),), (), workspace)
-        return Plan(batch, angles, _prefill_reaches(batch, dtype), _rows(batch), workspace)
+            return Plan(batch, angles, (_reaches(batch, dtype, ranks),), (), workspace)
+        return Plan(batch, angles, _prefill_reaches(batch, dtype, ranks), _rows(batch), workspace)
 
 
-def _reach(batch: Forward, dtype: torch.dtype) -> Reach:
+def _reaches(batch: Forward, dtype: torch.dtype, ranks: int) -> tuple[Reach, ...]:
     """Rows of equal lengths: query d of a row sees its context and the new tokens up to d, or
     those of them that it descends from, or all."""
     rows, width = batch.table.shape
     new = torch.arange(batch.tokens.shape[0] // rows, device=batch.table.device)
     if batch.parents is not None:
-        return _tree_reach(batch, batch.parents, len(new), dtype)
+        return _tree_reaches(batch, batch.parents, len(new), dtype, ranks)
     if batch.mutual:
         new = new.new_full(new.shape, len(new) - 1)
     last = batch.contexts[:, None] + new  # [rows, tokens a row]
     index = torch.arange(width, device=batch.table.device)
-    locations = torch.where(index <= last[:, -1:], batch.table, batch.table[:, :1])
-    return Reach(locations, _mask(index > last[..., None], dtype)[:, None])
+    return _dealt(batch.table, index <= last[:, -1:], index > last[..., None], dtype, ranks)
 
 
-def _tree_reach(batch: Forward, parents: Tensor, new: int, dtype: torch.dtype) -> Reach:
+def _tree_reaches(
+    batch: Forward, parents: Tensor, new: int, dtype: torch.dtype, ranks: int
+) -> tuple[Reach, ...]:
     """The tree's tokens lie behind the context, in the order of their numbers."""
     width, count = batch.table.shape[1], parents.shape[1]
     # Which token of the tree a column of the table is: negative in the context, count beyond.
     node = torch.arange(width, device=batch.table.device) - batch.contexts[:, None]
-    locations = torch.where(node < count, batch.table, batch.table[:, :1])
     sees = ancestry(parents)[:, -new:]  # [rows, new, count]
     inside = node.clamp(0, count - 1)[:, None].expand(-1, new, -1)
     seen = torch.where(node[:, None] < 0, True, sees.gather(2, inside) & (node < count)[:, None])
-    return Reach(locations, _mask(~seen, dtype)[:, None])
+    return _dealt(batch.table, node < count, ~seen, dtype, ranks)
 
 
-def _prefill_reaches(batch: Forward, dtype: torch.dtype) -> tuple[Reach, ...]:
+def _prefill_reaches(
+    batch: Forward, dtype: torch.dtype, ranks: int
+) -> tuple[tuple[Reach, ...], ...]:
     """Rows of any lengths, one by one."""
     reaches = []
     for row, (context, new) in enumerate(zip(batch.contexts.tolist(), batch.lengths, strict=True)):
         total = context + new
         hidden = torch.ones(new, total, dtype=torch.bool, device=batch.table.device)
-        mask = _mask(hidden.triu(context + 1), dtype)
-        reaches.append(Reach(batch.table[row : row + 1, :total], mask[None, None]))
+        table = batch.table[row : row + 1, :total]
+        inside = torch.ones_like(table, dtype=torch.bool)
+        reaches.append(_dealt(table, inside, hidden.triu_(context + 1)[None], dtype, ranks))
+    return tuple(reaches)
+
+
+def _dealt(
+    table: Tensor, inside: Tensor, hidden: Tensor, dtype: torch.dtype, ranks: int
+) -> tuple[Reach, ...]:
+    """What lies on each rank; a rank beyond the table's width has nothing and is left out.
+
+    Args:
+        table: [rows, L] int64, whose column c lies on rank c mod ranks.
+        inside: [rows, L] bool, columns that are some token's; the others may be anything.
+        hidden: [rows, tokens a row, L] bool, columns that a token may not look at.
+    """
+    reaches = []
+    for rank in range(min(ranks, table.shape[1])):
+        own = table[:, rank::ranks] // ranks
+        within, unseen = inside[:, rank::ranks], hidden[:, None, :, rank::ranks]
+        # What is behind a row's end may be stale memory, or another rank's.
+        locations = torch.where(within, own, own[:, :1] * within[:, :1])
+        reaches.append(Reach(locations, _mask(unseen, dtype), unseen.all(-1)))
     return tuple(reaches)
 
 

@@ -71,7 +71,7 @@ class BlockDraft:
 
         `block` is mutual; its keys and values go to its locations, until context takes them.
         """
-        plan = Plan.of(block, self.rotary, embedded.dtype, self._workspace)
+        plan = Plan.of(block, self.rotary, embedded.dtype, self._workspace, memory.ranks)
         x = embedded
         for layer, _ in self.layers:
             x = layer(x, plan, memory)

@@ -22,7 +22,7 @@ class Driver:
     """Feeds sequences to a model, keeps their KV locations, and tries to catch it out.
 
     All memory starts as NaN, so whatever is read before it is written shows in the result. KV
-    locations are handed out in shuffled order. Nothing is ever freed.
+    locations are handed out in shuffled pages, one token of each rank. Nothing is ever freed.
     """
 
     def __init__(
@@ -34,12 +34,14 @@ class Driver:
         slots: int = 16,
         rows: int = 6,
         draft_tokens: int = 4,
+        ranks: int = 1,
         device: str = "cpu",
     ) -> None:
         self.model, self._device = model, torch.device(device)
         self.memory = Memory.allocate(
             model.shape(),
-            tokens=tokens,
+            tokens=tokens // ranks,
+            ranks=ranks,
             slots=slots,
             rows=rows,
             draft_tokens=draft_tokens,
@@ -51,7 +53,8 @@ class Driver:
             tensor.fill_(float("nan"))
         for tensor in (memory.conv_steps, memory.ssm_steps):
             tensor.fill_(float("nan"))
-        shuffled = torch.randperm(tokens - 1, generator=torch.Generator().manual_seed(0)) + 1
+        pages = tokens // ranks - 1
+        shuffled = torch.randperm(pages, generator=torch.Generator().manual_seed(0)) + 1
         self._free = shuffled.tolist()
         self._locations: dict[int, list[int]] = {}
 
@@ -103,10 +106,11 @@ class Driver:
         """A batch that appends `tokens`, and `pads` rows of padding behind them."""
         contexts = [len(self._locations[slot]) for slot in tokens]
         lengths = [len(new) for new in tokens.values()]
-        new = [self._free.pop() for _ in range(sum(lengths))]
-        rest = iter(new)
-        for slot, length in zip(tokens, lengths, strict=True):
-            self._locations[slot] += [next(rest) for _ in range(length)]
+        new = [
+            self._grow(slot)
+            for slot, length in zip(tokens, lengths, strict=True)
+            for _ in range(length)
+        ]
         width = max(len(self._locations[slot]) for slot in tokens) + 3
         table = [self._row(self._locations[slot], width) for slot in tokens]
 
@@ -126,6 +130,12 @@ class Driver:
             scratch=self._scratch(len(tokens), pads) if kind is Kind.VERIFY else None,
             tracks=tuple(tracks),
         )
+
+    def _grow(self, slot: int) -> int:
+        """The location of the sequence's next token: in a page of its own, or in the last one's."""
+        own, ranks = self._locations[slot], self.memory.ranks
+        own.append(own[-1] + 1 if len(own) % ranks else self._free.pop() * ranks)
+        return own[-1]
 
     def _scratch(self, rows: int, pads: int) -> Tensor:
         """Rows in order; all padding gets the last one."""

@@ -121,7 +121,7 @@ class Hybrid:
     def forward(self, batch: Forward, memory: Memory, hidden: Tensor | None = None) -> Tensor:
         """Run its layers. Returns hidden [T, H], normed behind the last of all."""
         x = self.embed(batch.tokens) if hidden is None else hidden
-        plan = Plan.of(batch, self.rotary, x.dtype, self._workspace)
+        plan = Plan.of(batch, self.rotary, x.dtype, self._workspace, memory.ranks)
         for block in self.blocks:
             x = block(x, plan, memory)
         return self.norm(x) if self.part.last else x
@@ -149,7 +149,7 @@ class Hybrid:
             )
         next_ = head.embedding_norm(self.embed(batch.tokens))
         x = linear(torch.cat((next_, head.hidden_norm(hidden)), -1), head.fuse)
-        plan = Plan.of(batch, self.rotary, x.dtype, self._workspace)
+        plan = Plan.of(batch, self.rotary, x.dtype, self._workspace, memory.ranks)
         return head.norm(head.block(x, plan, memory))
 
 

@@ -66,6 +66,4 @@ def compact(memory: Memory, locations: Tensor, path: Tensor) -> None:
         locations: [B, S] int64, where each node's keys and values are.
         path: [B, P] int64 nodes; the j-th one goes to the place of node j.
     """
-    source, target = locations.gather(1, path).flatten(), locations[:, : path.shape[1]].flatten()
-    for pool in (memory.keys, memory.values):
-        pool[:, target] = pool[:, source]
+    memory.move(locations.gather(1, path).flatten(), locations[:, : path.shape[1]].flatten())

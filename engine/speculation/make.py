@@ -94,7 +94,8 @@ def _block_drafter(
         )
     own = Memory.allocate(
         draft.shape,
-        tokens=memory.keys.shape[1],
+        tokens=memory.keys.shape[2],
+        ranks=memory.ranks,
         slots=0,
         rows=0,
         draft_tokens=0,

@@ -35,7 +35,7 @@ def plan(
 
 
 def test_verify_sees_context_and_the_drafts_before() -> None:
-    (reach,) = plan(Kind.VERIFY, [5, 1], [2, 2]).reaches
+    ((reach,),) = plan(Kind.VERIFY, [5, 1], [2, 2]).reaches
     seen = (reach.mask[:, 0] == 0).sum(-1)
     assert seen.tolist() == [[6, 7], [2, 3]]
     assert reach.mask[0, 0, 0].tolist() == [0.0] * 6 + [HIDDEN] * 4
@@ -44,7 +44,7 @@ def test_verify_sees_context_and_the_drafts_before() -> None:
 def test_a_tree_sees_context_and_ancestors() -> None:
     """Contexts of 5 and 1 tokens; 1 and 2 follow 0, and 3 follows 1 or 2."""
     trees = torch.tensor([[-1, 0, 0, 1], [-1, 0, 0, 2]])
-    (reach,) = plan(Kind.VERIFY, [5, 1], [4, 4], parents=trees).reaches
+    ((reach,),) = plan(Kind.VERIFY, [5, 1], [4, 4], parents=trees).reaches
     seen = reach.mask[:, 0] == 0
     assert [row.nonzero().flatten().tolist() for row in seen[0]] == [
         [0, 1, 2, 3, 4, 5],
@@ -57,20 +57,20 @@ def test_a_tree_sees_context_and_ancestors() -> None:
 
 
 def test_the_last_level_of_a_tree_sees_those_before() -> None:
-    (reach,) = plan(Kind.VERIFY, [2], [2], parents=torch.tensor([[-1, -1, 1, 0]])).reaches
+    ((reach,),) = plan(Kind.VERIFY, [2], [2], parents=torch.tensor([[-1, -1, 1, 0]])).reaches
     seen = reach.mask[0, 0] == 0
     assert [row.nonzero().flatten().tolist() for row in seen] == [[0, 1, 3, 4], [0, 1, 2, 5]]
 
 
 def test_locations_beyond_a_row_are_its_own_first() -> None:
     """The table holds 0 there, or whatever was there before: it may be NaN, and 0 * NaN is NaN."""
-    (reach,) = plan(Kind.DECODE, [5, 1], [1, 1]).reaches
+    ((reach,),) = plan(Kind.DECODE, [5, 1], [1, 1]).reaches
     assert reach.locations[0].tolist() == [100, 101, 102, 103, 104, 105, 100, 100, 100, 100]
     assert reach.locations[1].tolist() == [200, 201] + [200] * 8
 
 
 def test_prefill_rows_have_their_own_rectangles() -> None:
-    first, second = plan(Kind.PREFILL, [0, 3], [2, 3]).reaches
+    (first,), (second,) = plan(Kind.PREFILL, [0, 3], [2, 3]).reaches
     assert first.locations.tolist() == [[100, 101]]
     assert first.mask[0, 0].tolist() == [[0.0, HIDDEN], [0.0, 0.0]]
     assert second.locations.tolist() == [[200, 201, 202, 203, 204, 205]]

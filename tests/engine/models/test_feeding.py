@@ -200,7 +200,7 @@ def test_other_slots_and_locations_stay(driver: Driver, model: Model) -> None:
     assert not driver.memory.ssm[:, 2].any()
     # The trunk writes one key for each token and attention layer, and leaves an MTP layer's alone.
     trunk = driver.memory.keys[: len(driver.memory.keys) - model.has_draft]
-    assert before - driver.memory.keys.isnan().sum() == 73 * trunk[:, 0].numel()
+    assert before - driver.memory.keys.isnan().sum() == 73 * trunk[:, 0, 0].numel()
 
 
 @pytest.mark.parametrize("missing", [1, 16, 150])

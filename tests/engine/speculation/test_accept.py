@@ -74,6 +74,6 @@ def test_a_path_is_moved_to_consecutive_places_and_nothing_else_moves() -> None:
 
     for pool, old in zip((memory.keys, memory.values), before, strict=True):
         expected = old.clone()
-        expected[:, [7, 3, 9, 1]] = old[:, [7, 9, 5, 20]]
-        expected[:, [8, 4, 10, 2]] = old[:, [8, 4, 2, 2]]
+        expected[:, 0, [7, 3, 9, 1]] = old[:, 0, [7, 9, 5, 20]]
+        expected[:, 0, [8, 4, 10, 2]] = old[:, 0, [8, 4, 2, 2]]
         assert torch.equal(pool, expected)
