@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray
 
 from . import layout
-from .layout import COUNT_MAX, OP_SHIFT, Column
+from .layout import COUNT_MAX, Column, shape_word, tag_word
 
 PLANS_MAX = 4096
 """Call sites are few; arguments made up at run time would be many. Then all is planned anew."""
@@ -88,9 +88,8 @@ class Form:
             size += n * self.width
         padding = -size % 8
         size += padding
-        tag = size | op << OP_SHIFT
-        single = self.single(values)
-        head = self.pack(0, tag, seq, order, time_ns, self.ones, self.lists, n, *single)
+        shape = shape_word(self.ones, self.lists, n)
+        head = self.pack(tag_word(size, op), seq, order, time_ns, shape, *self.single(values))
         try:
             record = b"".join((head, *columns, _ZEROS[:padding]))
         except TypeError:  # A column with a stride is no bytes-like object to `join`.
@@ -110,6 +109,7 @@ class Plan:
         "mask",
         "pack",
         "pick",
+        "shape",
         "single",
         "size",
         "tags",
@@ -124,7 +124,8 @@ class Plan:
         self.mask = sum(c.bit for c in self.columns)
         self.pick = _picker([c.argument for c in self.columns])
         self.pack, self.size = _packer(self.columns)
-        self.tags = [self.size | op << layout.OP_SHIFT for op in range(layout.OP_CODES)]
+        self.tags = [tag_word(self.size, op) for op in range(layout.OP_CODES)]
+        self.shape = shape_word(self.mask, 0, 1)
         self._forms: dict[tuple[type, ...], Form] = {}
         # What the latest call was like. The next one most likely is, or else it will not fit.
         self.single = True

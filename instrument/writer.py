@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
-import zlib
 from collections.abc import Iterator
 from time import monotonic_ns
 from typing import Any
+from zlib import crc32
 
 from . import layout
 from .control import Control
 from .event import Op
-from .layout import SEGMENT_SIZE, WORD_COMMIT, Fact, Reason
+from .layout import COMMIT_SHIFT, SEGMENT_SIZE, WORD_COMMIT, Fact, Reason, shape_word, tag_word
 from .plan import PLANS, Plan, RecordError, plan
 from .roller import Roller, Segment, seal
 
@@ -30,7 +30,7 @@ class Writer:
         "_control",
         "_crcs",
         "_end",
-        "_events",
+        "_first",
         "_gap",
         "_map",
         "_orders",
@@ -50,8 +50,8 @@ class Writer:
         self._words: Any = None
         self._crcs: Any = None
         self._end = SEGMENT_SIZE  # Full, so that the first record takes a segment.
-        self._events = 0  # in this segment
         self._seq = 0
+        self._first = 0  # seq of this segment's first event
         self._ordinal = -1
         self._busy = False
         self._gap = False
@@ -77,14 +77,14 @@ class Writer:
             at = self._end
             end = at + way.size
             if way.single and end <= SEGMENT_SIZE and not self._gap:
-                tag, seq, values = way.tags[op], self._seq, way.pick(given)
-                record = way.pack(0, tag, seq, order, monotonic_ns(), way.mask, 0, 1, *values)
+                seq = self._seq
+                head = (way.tags[op], seq, order, monotonic_ns(), way.shape)
+                record = way.pack(*head + way.pick(given))
                 self._map[at:end] = record
-                self._crcs[at >> 2] = zlib.crc32(record)
+                self._crcs[at >> 2] = crc32(record)
                 self._end = end
-                self._seq = seq + 1
-                self._events += 1
-                self._words[WORD_COMMIT] = self._events << layout.COMMIT_SHIFT | end
+                self._seq = seq = seq + 1
+                self._words[WORD_COMMIT] = (seq - self._first << COMMIT_SHIFT) + end
             else:
                 self._append(way, op, given, order)
         except Exception:
@@ -147,8 +147,8 @@ class Writer:
         size = layout.HEADER_SIZE + len(text)
         if size > _FACT_SIZE_MAX:
             raise RecordError(f"a fact of {size} bytes; {_FACT_SIZE_MAX} is the most")
-        tag = size | fact << layout.OP_SHIFT
-        head = _FACT_HEADER.pack(0, tag, self._seq, order, monotonic_ns(), 0, 0, 0)
+        tag, shape = tag_word(size, fact), shape_word(0, 0, 0)
+        head = _FACT_HEADER.pack(tag, self._seq, order, monotonic_ns(), shape)
         return self._publish(head + text, 0)
 
     def _publish(self, record: bytes, n: int) -> bool:
@@ -163,12 +163,11 @@ class Writer:
             if end > SEGMENT_SIZE:
                 raise RecordError(f"a record of {len(record)} bytes is longer than a segment")
         self._map[at:end] = record
-        self._crcs[at >> 2] = zlib.crc32(record)
+        self._crcs[at >> 2] = crc32(record)
         # An interrupt between these lines leaves a record that the next commit publishes too.
         self._end = end
         self._seq += n
-        self._events += n
-        self._words[WORD_COMMIT] = self._events << layout.COMMIT_SHIFT | end
+        self._words[WORD_COMMIT] = (self._seq - self._first << COMMIT_SHIFT) + end
         return True
 
     def _roll(self) -> bool:
@@ -182,7 +181,7 @@ class Writer:
         self._ordinal += 1
         self._segment = fresh
         self._map, self._words, self._crcs = fresh.map, fresh.words, fresh.crcs
-        self._end, self._events = layout.SEGMENT_HEADER_DATA, 0
+        self._end, self._first = layout.SEGMENT_HEADER_DATA, self._seq
         self._words[layout.WORD_ORDINAL] = self._ordinal
         self._words[layout.WORD_OWNER] = self._control.writer(self._block) + 1
         return True
