@@ -58,12 +58,11 @@ def conv_verify_kernel(
     # From the token up through those it follows; -1, -2, ... are the window's last, last but one.
     at = i_d.to(tl.int64)
     for back in tl.static_range(W):
-        tap: tl.constexpr = W - 1 - back
         o_t = at + tl.full([BC], W - 1, tl.int64)
         b_x = joined(p_window, x + i_n * D * C, o_t, o_c, m_c, C, W, SUM)
-        b_y += b_x * tl.load(weight + o_c * W + tap, mask=m_c, other=0).to(SUM)
-        if tap > 0:
-            p_w = p_row + o_c * (W - 1) + tap - 1
+        b_y += b_x * tl.load(weight + o_c * W + W - 1 - back, mask=m_c, other=0).to(SUM)
+        if back < W - 1:
+            p_w = p_row + o_c * (W - 1) + W - 2 - back
             tl.store(p_w, b_x.to(windows.dtype.element_ty), mask=m_c)
         if parents is None:
             at -= 1
