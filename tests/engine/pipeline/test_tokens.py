@@ -68,6 +68,16 @@ def test_a_long_prompt_stays_in_its_micro_batch(staged: Build) -> None:
     assert [r.output for r in cut] == [r.output for r in alone]
 
 
+def test_who_gives_way_is_of_the_micro_batch_that_comes_next(staged: Build) -> None:
+    """Others are in flight: later stages have yet to write their slots."""
+    prompts = [random_prompt(40, seed) for seed in range(5)]
+    alone = staged().generate(prompts, greedy(110))
+    short = staged(pp_size=4, max_total_tokens=520, speculative_algorithm="NGRAM")
+    answers = short.generate(prompts, greedy(110))
+    assert short.stats().retractions > 0
+    assert [r.output for r in answers] == [r.output for r in alone]
+
+
 def test_an_abort_in_flight_waits_until_the_flight_has_landed(staged: Build) -> None:
     engine = staged(pp_size=4, speculative_algorithm="NGRAM", max_running_requests=4)
     alone = serve(staged(speculative_algorithm="NGRAM"), mixed(12))
