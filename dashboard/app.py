@@ -10,13 +10,15 @@ from pathlib import Path
 import streamlit as st
 
 from slotscope.dashboard import frame, links
-from slotscope.dashboard.page import findings, pipeline, slots, sql
+from slotscope.dashboard.page import findings, pipeline, request, slots, sql, tree
 from slotscope.dashboard.source import Watch
 
 PAGES: dict[str, tuple[str, str, Callable[[Watch], None]]] = {
     "findings": ("Findings", ":material/gavel:", findings.page),
     "slots": ("Slots", ":material/view_timeline:", slots.page),
     "pipeline": ("Pipeline", ":material/stacked_bar_chart:", pipeline.page),
+    "tree": ("Tree", ":material/account_tree:", tree.page),
+    "request": ("Request", ":material/timeline:", request.page),
     "sql": ("SQL", ":material/database:", sql.page),
 }
 

@@ -75,7 +75,7 @@ def x_axis(unit: str, low: float, high: float) -> alt.X:
     """The horizontal axis of a window; all layers read it from a column `x`."""
     return alt.X(
         "x:Q",
-        scale=alt.Scale(domain=[low, high], nice=False, clamp=True),
+        scale=alt.Scale(domain=[low, high], nice=False, clamp=True, padding=0),
         axis=alt.Axis(title=TITLES[unit], grid=False, tickCount=8),
     )
 

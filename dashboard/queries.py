@@ -190,3 +190,43 @@ def vicinity(
 def computed(source: Source, axis: Axis, *, forward: int, pool: int, limit: int) -> pa.Table:
     """All that was said of one forward on one stage."""
     return ask(source, "computed", **axis.values(), forward=forward, pool=pool, limit=limit)
+
+
+def nodes(
+    source: Source, axis: Axis, *, held: bool, limit: int, first: int | None = None
+) -> pa.Table:
+    """Nodes of the tree: node, parent, label, grid, depths, wrong, off_grid, slot, request, held,
+    reads; wrong ones first, then the node `first`; `total` and `wrong_total` count all of them.
+
+    With `held`, those alone that hold a state at the end of the trace.
+    """
+    return ask(source, "nodes", **axis.values(), held=held, limit=limit, first=first)
+
+
+def filed(source: Source, axis: Axis, *, node: int, limit: int) -> pa.Table:
+    """All that happened to a node and to the leases that it was given."""
+    return ask(source, "filed", **axis.values(), node=node, limit=limit)
+
+
+def stay(source: Source, axis: Axis, request: str) -> dict[str, Any] | None:
+    """When a request was there (low, high), its prompt, grid, verifies, accepted, outcome; None
+    where nobody speaks of it."""
+    (row,) = ask(source, "stay", **axis.values(), request=request).to_pylist()
+    return row if row["acts"] else None
+
+
+def steps(source: Source, axis: Axis, request: str, *, limit: int) -> pa.Table:
+    """What moved its live state: op, kind, forward, depth_before, depth, accept_len, x, x2."""
+    width = max(axis.high - axis.low, 1e-9) / PIXELS
+    return ask(source, "steps", **axis.values(), request=request, pixel=width, limit=limit)
+
+
+def claims(source: Source, axis: Axis, request: str, *, limit: int) -> pa.Table:
+    """Where its states are saved or named: op, role, slot, depth, label, state_depth, grid, claim,
+    x; first those whose label the state contradicts."""
+    return ask(source, "claims", **axis.values(), request=request, limit=limit)
+
+
+def told(source: Source, axis: Axis, request: str, *, limit: int) -> pa.Table:
+    """All that was said of one request within the axis."""
+    return ask(source, "told", **axis.values(), request=request, limit=limit)

@@ -130,6 +130,16 @@ def _links(watch: Watch, finding: Finding, axis: Axis, table: pa.Table) -> None:
                 icon=":material/stacked_bar_chart:", at=finding.forward, forward=finding.forward,
                 pool=finding.pool,
             )  # fmt: skip
+        nodes = [node for node in table["node"].to_pylist() if node is not None]
+        if nodes:
+            links.go(
+                "tree", f"Node {nodes[-1]} in the tree", icon=":material/account_tree:",
+                node=nodes[-1],
+            )  # fmt: skip
+        if finding.request_id is not None:
+            links.go(
+                "request", "Its request", icon=":material/timeline:", request=finding.request_id
+            )
         links.go("sql", "The witness in SQL", icon=":material/database:", q=finding.sql)
 
 

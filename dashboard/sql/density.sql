@@ -3,5 +3,6 @@ SELECT least(floor((x - $low) / ($high - $low) * $bins), $bins - 1)::INTEGER AS 
        count(*) AS acts
 FROM acts
 WHERE slot IS NOT NULL
+  AND x BETWEEN $low AND $high
 GROUP BY bin
 ORDER BY bin
