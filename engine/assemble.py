@@ -13,6 +13,7 @@ from .cache import Cache
 from .checkpoints import BY_NAME
 from .config import ConfigError, EngineConfig
 from .decode import Decode
+from .faults import install
 from .folder import model_folder
 from .grids import Grids
 from .memory import Memory
@@ -109,17 +110,34 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
     parts = (config, runner, cache, grids, retire, prefill, decode)
-    if not piped:
-        return Parts(model, cache, Scheduler(*parts))
+    scheduler = _scheduler(config, parts, patches, line, device, leads=leads)
+    probe.note("engine.slots_per_request", strategy.slots_per_request)
+    own = (cache.slots, cache.pages, cache.tree, states, strategy, drafter, scheduler)
+    install(config.fault, (*own, *parts, *stages))
+    return Parts(model, cache, scheduler)
+
+
+def _scheduler(
+    config: EngineConfig,
+    parts: tuple[EngineConfig, Runner, Cache, Grids, Retire, Prefill, Decode],
+    patches: Patches,
+    line: Line | None,
+    device: torch.device,
+    *,
+    leads: bool,
+) -> Scheduler:
+    """The loop: of one stage, of stages in this process, or of a stage's own process."""
+    _, runner, _, grids, *_ = parts
+    if config.pp_size == 1:
+        return Scheduler(*parts)
     if line is None:
-        local = LocalStages(runner, grids, patches)
-        return Parts(model, cache, PipelineScheduler(*parts, stages=local))
+        return PipelineScheduler(*parts, stages=LocalStages(runner, grids, patches))
     remote = ProcessStages(runner, grids, patches, line)
     if not leads:
-        return Parts(model, cache, PipelineScheduler(*parts, stages=remote))
+        return PipelineScheduler(*parts, stages=remote)
     crew = Crew(config)
     line.join(crew.meeting, device)
-    return Parts(model, cache, LeadScheduler(*parts, stages=remote, crew=crew, line=line))
+    return LeadScheduler(*parts, stages=remote, crew=crew, line=line)
 
 
 def _device(config: EngineConfig, line: Line | None) -> torch.device:

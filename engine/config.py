@@ -94,6 +94,9 @@ class EngineConfig:
     without_patch: tuple[str, ...] = field(
         default=(), metadata={"help": "bring an upstream bug back: name of a patch, repeatable"}
     )
+    fault: tuple[str, ...] = field(
+        default=(), metadata={"help": "a bug that others had: name of a fault, see docs/faults.md"}
+    )
     fail_spare_slots: bool = field(
         default=False, metadata={"help": "test switch: every allocation of a spare slot fails"}
     )

@@ -38,7 +38,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "speculative_eagle_topk",
         "speculative_num_draft_tokens",
     ),
-    "Bugs on purpose": ("without_patch", "fail_spare_slots"),
+    "Bugs on purpose": ("without_patch", "fault", "fail_spare_slots"),
 }
 _OTHER_GROUP = "Batching"
 

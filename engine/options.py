@@ -39,6 +39,10 @@ def configure(given: dict[str, Any]) -> EngineConfig:
     }
     path: Path = values["model_path"]
     Patches.without(values["without_patch"])
+    if values["fault"]:
+        from .faults import named  # what they break needs torch
+
+        named(values["fault"])
     values["model_path"] = model_folder(path)
     if str(path) == BUNDLED and not values["served_model_name"]:
         values["served_model_name"] = BUNDLED

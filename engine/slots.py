@@ -52,6 +52,10 @@ class SlotPool:
         for pool in self._pools if probe.level else ():
             probe.emit(op, pool=pool, **columns)
 
+    def owner(self, lease: Lease) -> Owner | None:
+        """Who has its slot now; None: nobody."""
+        return self._owner.get(lease.slot)
+
     @property
     def free_count(self) -> int:
         """Slots that nobody owns."""

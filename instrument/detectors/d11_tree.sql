@@ -1,8 +1,8 @@
 -- id: D11
 -- name: tree
 -- severity: corruption
--- invariant: a node keeps its depth and its key for life, also when its edge is split; what a match
---   offers has the key of what was filed; each unlock undoes a lock of that request and node, no
+-- invariant: a node keeps its depth, its key and its state for life, also when its edge is split;
+--   what a match offers has the key of what was filed; each unlock undoes a lock of that request and node, no
 --   locked node loses its state, an ended request holds no lock; ranks of one engine change their
 --   trees in the same order.
 -- needs: insert, match, evict, lock, unlock, request.end, forward.launch, forward.done
@@ -60,6 +60,24 @@ renamed AS (
            ON h.process = t.process AND h.node = t.node AND h.drops = t.drops
           AND h.token_hash <> t.token_hash
     WHERE l.event IS NOT NULL OR h.event IS NOT NULL
+),
+-- A state stays with the node that it was filed under.
+home AS (
+    SELECT process, pool, slot, generation, arg_min(node, "order") AS node,
+           arg_min(event, "order") AS event
+    FROM act
+    WHERE op = 'insert' AND slot > 0 AND (outcome IS NULL OR outcome <> 'exists')
+    GROUP BY ALL
+),
+moved AS (
+    SELECT a.*, [h.event, a.event] AS witness,
+           format('{} be filed under {} ({}); however, the {} ({}) finds it at {}: a state is right '
+                  || 'at one depth only, so it stays where it is when an edge is split',
+                  lease_name(a.slot, a.generation), node_name(h.node), event_name(h.event), a.op,
+                  event_name(a.event), node_name(a.node)) AS argument
+    FROM act a
+    JOIN home h USING (process, pool, slot, generation)
+    WHERE a.op IN ('match', 'evict') AND a.node <> h.node
 ),
 lock_act AS (
     SELECT *,
@@ -166,6 +184,8 @@ diverged AS (
 ),
 found AS (
     SELECT * EXCLUDE (drops) FROM renamed
+    UNION ALL BY NAME
+    FROM moved
     UNION ALL BY NAME
     FROM unpaired
     UNION ALL BY NAME

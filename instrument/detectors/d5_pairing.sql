@@ -79,7 +79,7 @@ verified AS (
            ON r.process = c.process AND r.forward = c.forward AND r.request = c.request
 ),
 hit AS (
-    SELECT process, request, node, slot, event, position
+    SELECT process, pool, request, node, slot, event, position
     FROM seen
     WHERE op = 'match' AND outcome = 'hit' AND slot > 0
 ),
@@ -93,14 +93,15 @@ restored AS (
                   node_name(r.node)) AS argument
     FROM (FROM seen WHERE op = 'restore') r
     ASOF JOIN hit h
-      ON h.process = r.process AND h.request = r.request AND h.position <= r.position
+      ON h.process = r.process AND h.request = r.request AND h.pool = r.pool
+     AND h.position <= r.position
     WHERE NOT EXISTS (
         FROM hit same
         WHERE same.process = r.process AND same.request = r.request AND same.slot = r.src_slot
           AND same.node IS NOT DISTINCT FROM r.node)
 ),
 chunk AS (
-    SELECT process, forward, request, depth_before, event
+    SELECT process, pool, forward, request, depth_before, event
     FROM seen
     WHERE op = 'advance' AND kind = 'prefill'
 ),
@@ -113,7 +114,8 @@ counted AS (
                   event_name(c.event), act_name(t.op, t.role, t.forward, t.event), t.step,
                   t.depth) AS argument
     FROM (FROM seen WHERE op = 'scatter' AND kind = 'prefill' AND unit = 'token') t
-    JOIN chunk c ON c.process = t.process AND c.forward = t.forward AND c.request = t.request
+    JOIN chunk c ON c.process = t.process AND c.pool = t.pool AND c.forward = t.forward
+                AND c.request = t.request
     WHERE c.depth_before + t.step <> t.depth
 ),
 found AS (

@@ -14,7 +14,7 @@ WITH track AS (
     FROM (FROM fold WHERE op = 'scatter' AND role IN ('keep', 'spare')) f
     JOIN seen p
       ON p.op = 'verify.plan' AND p.process = f.process AND p.forward = f.forward
-     AND p.request = f.request
+     AND p.request = f.request AND COALESCE(p.pool, 0) = f.pool
     WHERE p.slot IS DISTINCT FROM f.slot
 ),
 seat AS (

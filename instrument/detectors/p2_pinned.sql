@@ -1,17 +1,17 @@
 -- id: P2
 -- name: pinned
 -- severity: capacity
--- invariant: a running request pins no more slots than its strategy plans for it, and one more
---   while it changes a checkpoint for a new slot or waits for a crossing.
+-- invariant: a running request pins no more slots than its strategy plans for it, and two more
+--   while it changes a checkpoint for a new slot and waits for a crossing.
 -- needs: allocate, free, donate, insert, evict, request.end
 -- evidence: the allocate by which the request came to hold one slot too many.
 -- example: r7+ r7+live1 r7+keep2 r7+keep3 r7+keep4 r7+keep5 r7+keep6
 -- false positives: none known.
 -- rule: the plan is the process's note `slots_per_request`; without one it is that of two track
---   slots (extra_buffer), 3, and a spare.
+--   slots (extra_buffer), 3.
 -- explains: P2 request, D10 request
 WITH planned AS (
-    SELECT process, arg_max(value, time_ns)::INTEGER + 1 AS slots_max
+    SELECT process, arg_max(value, time_ns)::INTEGER + 2 AS slots_max
     FROM notes
     WHERE key IN ('engine.slots_per_request', 'sglang.slots_per_request')
     GROUP BY process
@@ -36,10 +36,10 @@ SELECT h.process, h.pool, h.slot, h.generation, h.holder AS request, h.forward, 
        h.time_ns, [h.event] AS witness,
        format('Let a request pin {} slots at most; however, by {} {} has {}: slots that cached '
               || 'prefixes could use lie with it, a contradiction.',
-              COALESCE(p.slots_max, 4), act_name('allocate', NULL, NULL, h.event),
+              COALESCE(p.slots_max, 5), act_name('allocate', NULL, NULL, h.event),
               request_name(h.process, h.holder), h.slots) AS because
 FROM held h
 ANTI JOIN doubts d ON d.process = h.process AND d.since <= h.position
 LEFT JOIN planned p USING (process)
 WHERE h.more > 0
-  AND h.slots > COALESCE(p.slots_max, 4)
+  AND h.slots > COALESCE(p.slots_max, 5)

@@ -133,7 +133,6 @@ def test_the_bug_is_found_where_it_is_and_nothing_else(
         (("insert-depth-guard",), PAGES, prompts_past_a_page_and_a_half),
         (("track-grid",), PAGES, an_answer_past_a_page_and_a_half),
         (("insert-depth-guard",), PAGES, an_answer_past_a_page_and_a_half),
-        (("no-evict-for-spare",), NGRAM | {"max_mamba_cache_size": 10}, a_full_pool),
     ],
 )
 def test_nothing_is_found_where_the_bug_does_no_harm(
@@ -148,3 +147,14 @@ def test_nothing_is_found_where_the_bug_does_no_harm(
     assert not any(oracle.checkpoints(engine, plain).values())
     assert [finding.because for finding in told.found] == []
     assert set(told.verdicts.values()) == {"clean"}
+
+
+@pytest.mark.parametrize("off", [(), ("no-evict-for-spare",)])
+def test_a_checkpoint_that_goes_for_a_spare_is_a_loss_and_no_corruption(
+    build: Build, plain: Engine, tmp_path: Path, off: tuple[str, ...]
+) -> None:
+    knobs = NGRAM | {"max_mamba_cache_size": 10}
+    engine, told = run(build, tmp_path / "trace", off, knobs, a_full_pool)
+    assert not any(oracle.checkpoints(engine, plain).values())
+    assert {each.detector for each in told.found} == ({"P1"} if off else set())
+    assert {each.severity for each in told.found} <= {"capacity"}
