@@ -9,7 +9,7 @@
 -- example: r7+ r7+live3 r7+keep5 P1 1:3@0 1:5^192 /1 5!192n2 V2 2:5^256
 -- false positives: none known. A slot that is freed, reused or donated while a launched forward
 --   still names it is right: on one stream that forward writes first. Acts stand at their launch.
--- explains: D3 lease, D1 lease
+-- explains: D3 lease, D1 lease, D11 lease
 WITH stranger AS (
     SELECT *,
            CASE WHEN writes AND tree_was AND op <> 'load_back' THEN 'given'
