@@ -53,9 +53,10 @@ def test_a_node_keeps_its_depth_also_when_it_is_split() -> None:
 
 
 def test_a_state_stays_with_its_node_when_the_edge_above_is_split() -> None:
-    hit = "match(node={},slot=5,pool=0,request=9,outcome=hit,label=64)"
-    cut = FILED + "split(node=3,label=32) "
-    assert witnesses("D11", cut + hit.format(2), cut + hit.format(3)) == [[], [[9, 11]]]
+    hit = (
+        FILED + "split(node=3,label=32) match(node={},slot=5,pool=0,request=9,outcome=hit,label={})"
+    )
+    assert witnesses("D11", hit.format(2, 64), hit.format(3, 32)) == [[], [[9, 11]]]
 
 
 def test_a_match_offers_the_key_that_was_filed() -> None:
