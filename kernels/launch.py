@@ -15,9 +15,10 @@ from torch import Tensor
 from .checks import KernelError, check_index, check_like, check_memory
 from .recurrence import Inputs
 
-# A program's part of a state, in its registers. With two warps it is half of what they have;
-# measured on an H200: twice as much spills, half as much moves 5 % fewer bytes in a second.
-BLOCK_BYTES, WARPS = 32 * 1024, 2
+# Bytes of a state that a program holds in its registers, and its warps; measured on an H200. A step
+# moves most with half of two warps' registers: twice as much spills, half as much moves 5 % fewer
+# bytes in a second. A verify waits for each token's sums, and many small programs hide that best.
+STEP, VERIFY = (32 * 1024, 2), (8 * 1024, 1)
 
 
 def step(
@@ -28,7 +29,7 @@ def step(
     o = torch.empty_like(v, memory_format=torch.contiguous_format)
     _check(inputs, state, slots, gate)
     if o.numel():
-        sizes = _constants(q, v, state)
+        sizes = _constants(q, v, state, *STEP)
         grid = (triton.cdiv(sizes["V"], sizes["BV"]), sizes["HV"], len(slots))
         packed = (x.contiguous() for x in inputs)
         kernel[grid](*packed, state, slots, o, state.stride(0), **sizes)
@@ -60,7 +61,7 @@ def verify(
         check_like("parents", parents, (len(slots), tokens), state)
         parents = parents.contiguous()
     if o.numel():
-        sizes = _constants(q, v, state)
+        sizes = _constants(q, v, state, *VERIFY)
         grid = (triton.cdiv(sizes["V"], sizes["BV"]), sizes["HV"], len(slots))
         packed = (x.contiguous() for x in inputs)
         strides = (state.stride(0), *steps.stride()[:2])
@@ -88,11 +89,11 @@ def _check(inputs: Inputs, state: Tensor, slots: Tensor, gate: tuple[int, ...]) 
     check_index("slots", slots, outer[0], state)
 
 
-def _constants(q: Tensor, v: Tensor, state: Tensor) -> dict[str, int]:
+def _constants(q: Tensor, v: Tensor, state: Tensor, block_bytes: int, warps: int) -> dict[str, int]:
     """The sizes that kernels are compiled for."""
     (key_heads, key_size), (heads, size) = q.shape[-2:], v.shape[-2:]
     block_k, wide = triton.next_power_of_2(key_size), state.dtype == torch.float64
-    fitting = max(1, BLOCK_BYTES // (block_k * (8 if wide else 4)))
+    fitting = max(1, block_bytes // (block_k * (8 if wide else 4)))
     return {
         "HK": key_heads,
         "HV": heads,
@@ -101,5 +102,5 @@ def _constants(q: Tensor, v: Tensor, state: Tensor) -> dict[str, int]:
         "BK": block_k,
         "BV": min(fitting, triton.next_power_of_2(size)),
         "SUM": tl.float64 if wide else tl.float32,
-        "num_warps": WARPS,
+        "num_warps": warps,
     }

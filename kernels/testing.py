@@ -110,10 +110,10 @@ def kda_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind:
 
 
 def mamba2_inputs(outer: tuple[int, ...], HK: int, HV: int, K: int, V: int, **kind: Any) -> Inputs:
-    """c, b, x, g and dt; c and b are as long as a convolution leaves them."""
+    """c, b, x, g and dt; b isn't normalised, c is so short that outputs are as large as states."""
     inputs = gdn_inputs(outer, HK, HV, K, V, **kind)
     c, b = (torch.randn(*outer, HK, K).to(inputs.q) for _ in "cb")
-    return inputs._replace(q=c, k=b, beta=2 * inputs.beta)
+    return inputs._replace(q=c * K**-0.5, k=b, beta=2 * inputs.beta)
 
 
 def conv_inputs(
