@@ -10,7 +10,7 @@ from pathlib import Path
 import streamlit as st
 
 from slotscope.dashboard import frame, links
-from slotscope.dashboard.page import findings, pipeline, request, slots, sql, tree
+from slotscope.dashboard.page import capacity, findings, pipeline, request, slots, sql, tree
 from slotscope.dashboard.source import Watch
 
 PAGES: dict[str, tuple[str, str, Callable[[Watch], None]]] = {
@@ -19,6 +19,7 @@ PAGES: dict[str, tuple[str, str, Callable[[Watch], None]]] = {
     "pipeline": ("Pipeline", ":material/stacked_bar_chart:", pipeline.page),
     "tree": ("Tree", ":material/account_tree:", tree.page),
     "request": ("Request", ":material/timeline:", request.page),
+    "capacity": ("Capacity", ":material/bar_chart:", capacity.page),
     "sql": ("SQL", ":material/database:", sql.page),
 }
 

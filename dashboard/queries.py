@@ -230,3 +230,21 @@ def claims(source: Source, axis: Axis, request: str, *, limit: int) -> pa.Table:
 def told(source: Source, axis: Axis, request: str, *, limit: int) -> pa.Table:
     """All that was said of one request within the axis."""
     return ask(source, "told", **axis.values(), request=request, limit=limit)
+
+
+def occupancy(source: Source, axis: Axis, *, pool: int, bins: int) -> pa.Table:
+    """Slots that are what at the end of each part of the axis: state, bin, slots, and
+    `peak`, the most at once. States are live, keep, spare, scratch and cached; `locked` counts
+    nodes, of those that are cached."""
+    return ask(source, "occupancy", **axis.values(), pool=pool, bins=bins)
+
+
+def reuse(source: Source, axis: Axis, *, pool: int, bins: int) -> pa.Table:
+    """How requests began: bin, restored, cleared (requests), reused, asked (tokens)."""
+    return ask(source, "reuse", **axis.values(), pool=pool, bins=bins)
+
+
+def evictions(source: Source, axis: Axis, *, pool: int, limit: int) -> pa.Table:
+    """Checkpoints that were evicted, those for a spare first: node, slot, label, purpose,
+    for_request, x; `total` and `for_spare` count all of the window."""
+    return ask(source, "evictions", **axis.values(), pool=pool, limit=limit)

@@ -130,6 +130,8 @@ def _links(watch: Watch, finding: Finding, axis: Axis, table: pa.Table) -> None:
                 icon=":material/stacked_bar_chart:", at=finding.forward, forward=finding.forward,
                 pool=finding.pool,
             )  # fmt: skip
+        if finding.severity == "capacity":
+            links.go("capacity", "Capacity there", icon=":material/bar_chart:", **around)
         nodes = [node for node in table["node"].to_pylist() if node is not None]
         if nodes:
             links.go(

@@ -83,9 +83,9 @@ def _picture(watch: Watch, whole: Axis, shown: Axis, request: str, stay: dict[st
     full = len(steps) == STEPS_MAX or len(claims) == CLAIMS_MAX
     st.caption(
         "**Lines**: from launch to result, at the depth that the live state then has; triangles: "
-        "where it begins. **Dotted**: the grid on which it is saved. **Squares**: saved into a keep or spare slot. **Rings**: a "
-        "depth of the grid that was passed and not saved. **Diamonds**: a depth claimed for a "
-        "state. **Red**: the state (circle) has another one."
+        "where it begins. **Dotted**: the grid on which it is saved. **Squares**: saved into a "
+        "keep or spare slot. **Rings**: a depth of the grid that was passed and not saved. "
+        "**Diamonds**: a depth claimed for a state. **Red**: the state (circle) has another one."
         + (" There is more than is drawn: zoom in." if full else "")
     )
 

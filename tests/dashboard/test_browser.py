@@ -7,16 +7,20 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import BrowserContext, FloatRect, Page, Request, expect, sync_playwright
 
+from slotscope.dashboard import palette
 from slotscope.instrument import probe
 from tests.dashboard import traces
+from tests.dashboard.conftest import HOSTILE
 
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
@@ -100,6 +104,17 @@ def drawn(page: Page, key: str) -> FloatRect:
     return box
 
 
+def red(page: Page, key: str, folder: Path) -> int:
+    """How many pixels of the chart with this key have the colour of a contradiction."""
+    drawn(page, key)
+    page.wait_for_timeout(300)
+    file = folder / f"{key}.png"
+    page.locator(f".st-key-{key}").screenshot(path=file)
+    pixels = np.asarray(Image.open(file).convert("RGB"), dtype=int)
+    wanted = [int(palette.CONTRADICTION[i : i + 2], 16) for i in (1, 3, 5)]
+    return int((np.abs(pixels - wanted).max(axis=2) < 12).sum())
+
+
 def test_the_findings_page_shows_the_argument(address: str, page: Page, tmp_path: Path) -> None:
     foreign: list[str] = []
 
@@ -160,6 +175,61 @@ def test_a_finding_leads_to_its_slot_and_to_its_sql(
     expect(page.get_by_text("3 rows in")).to_be_visible()
     settle(page)
     page.screenshot(path=tmp_path / "sql.png", full_page=True)
+
+
+def test_a_wrong_pair_is_seen_and_leads_to_its_argument_and_back(
+    paired: Callable[[str], Path], page: Page, tmp_path: Path
+) -> None:
+    with served(paired("wrong")) as url:
+        look(page, f"{url}/pipeline?axis=order")
+        expect(page.locator(".st-key-argument-pairs")).to_contain_text(
+            "of forward 3 (micro-batch 0)"
+        )
+        assert red(page, "pipeline", tmp_path) > 500
+        page.get_by_role("link", name=re.compile("D5 pairing: slot")).first.click()
+        expect(page.get_by_text(re.compile("D5 pairing: slot"))).to_be_visible()
+        settle(page)
+        page.get_by_role("link", name=re.compile("in the pipeline")).click()
+        page.wait_for_url(re.compile("/pipeline.*at="))
+        expect(page.get_by_text(re.compile(r"Forward \d+ on stage 0"))).to_be_visible()
+        settle(page)
+        assert page.evaluate("window.hit") is None
+
+
+def test_a_clean_pipeline_has_no_red(
+    paired: Callable[[str], Path], page: Page, tmp_path: Path
+) -> None:
+    with served(paired("right")) as url:
+        look(page, f"{url}/pipeline?axis=order")
+        assert red(page, "pipeline", tmp_path) == 0
+
+
+def test_a_mismatched_node_is_seen_and_so_is_its_request(
+    address: str, page: Page, tmp_path: Path
+) -> None:
+    look(page, address)
+    page.get_by_role("link", name="Node 3 in the tree").click()
+    expect(page.locator(".st-key-argument-nodes")).to_contain_text("has 256")
+    settle(page)
+    assert red(page, "tree", tmp_path) > 500
+    page.get_by_role("link", name="D1 depth: slot 6").click()
+    expect(page.get_by_role("link", name="Its request")).to_be_visible()
+    settle(page)
+    page.get_by_role("link", name="Its request").click()
+    expect(page.locator(".st-key-request-name")).to_contain_text("chat-0003")
+    settle(page)
+    assert red(page, "depths", tmp_path) > 200
+
+
+def test_odd_names_on_the_new_pages_run_nothing(address: str, page: Page, tmp_path: Path) -> None:
+    for path, chart in (("tree", "tree"), ("capacity", "occupancy")):
+        look(page, f"{address}/{path}")
+        drawn(page, chart)
+        page.screenshot(path=tmp_path / f"{path}.png", full_page=True)
+    look(page, f"{address}/request?request={quote(HOSTILE)}")
+    expect(page.locator(".st-key-request-name")).to_contain_text("![p](http://evil.example/p)")
+    assert page.evaluate("window.hit") is None
+    assert page.locator("img[src*=evil], img[src=x]").count() == 0
 
 
 def test_a_growing_trace_is_followed(page: Page, tmp_path: Path) -> None:

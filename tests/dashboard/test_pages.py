@@ -94,7 +94,10 @@ def test_a_trace_without_hooks_is_blind_not_clean(tmp_path: Path, opened: Opener
     assert "Every detector looked" not in page
 
 
-@pytest.mark.parametrize("page", ["findings", "slots"])
+EMPTY = ("findings", "slots", "pipeline", "tree", "request", "capacity")
+
+
+@pytest.mark.parametrize("page", EMPTY)
 def test_a_trace_without_events_teaches(tmp_path: Path, opened: Opener, page: str) -> None:
     probe.start(tmp_path / "trace", collector=False)
     probe.note("engine", "slotscope")
@@ -136,6 +139,9 @@ def test_a_window_of_a_link_cuts_the_history(aliased: Path, opened: Opener) -> N
         ("findings", {"finding": "D1-zz", "process": "twelve"}),
         ("slots", {"slot": "six", "from": "nan", "until": "inf", "axis": "sideways"}),
         ("slots", {"slot": "99999", "from": "9", "until": "1", "request": "nobody"}),
+        ("tree", {"node": "three", "nodes": "some"}),
+        ("request", {"axis": "sideways", "from": "9", "until": "1"}),
+        ("capacity", {"pool": "x", "from": "nan"}),
         ("slots", {"process": "12", "slots": "a-b, 3-, 6", "role": "king", "op": "dance"}),
     ],
 )
