@@ -48,6 +48,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     probe.hook("Pool.free", [Op.FREE], live=False)
     number = probe.request("[red]r1[/red]")
     probe.emit(Op.ALLOCATE, slots=[7], request=number, role=Role.LIVE)
+    probe.emit(Op.CLEAR, slots=[7], depth=0, request=number)
     probe.emit(Op.ADVANCE, slots=[7], depth=12, request=number)
     probe.emit(Op.COPY, slots=[1, 2], src_slot=[1])
     probe.stop()
@@ -101,7 +102,7 @@ def test_a_mistake_is_one_line_and_exit_code_3(
 
 
 def test_sql_prints_tables_csv_and_json(slotscope: Run, trace: Path) -> None:
-    query = "SELECT slot, depth, request_id FROM history(7) WHERE depth IS NOT NULL"
+    query = "SELECT slot, depth, request_id FROM history(7) WHERE depth > 0"
     out, _ = slotscope("sql", trace, query)
     assert out.split() == ["slot", "depth", "request_id", "7", "12", "[red]r1[/red]"]
     out, _ = slotscope("sql", trace, query, "--format", "csv")
@@ -179,7 +180,7 @@ def test_slots_lists_them_and_tells_one(slotscope: Run, trace: Path) -> None:
 
 def test_collect_stores_a_trace(slotscope: Run, trace: Path) -> None:
     out, _ = slotscope("collect", trace)
-    assert "2 events stored in" in out
+    assert "3 events stored in" in out
     out, _ = slotscope("collect", trace)
     assert "0 events stored in" in out
 
