@@ -10,8 +10,8 @@ from . import charts, palette
 
 Rows = list[dict[str, Any]]
 
-HEIGHT = 300
-LOW_HEIGHT = 130
+HEIGHT = 320
+LOW_HEIGHT = 190  # legend and axis take half of it
 
 STATES = {
     "live": palette.OWNERS[0],
@@ -23,6 +23,9 @@ STATES = {
     "free": "#d5d9df",
 }
 """What a slot may be, from the bottom of the picture to its top, with its colour."""
+
+EXTENT = {"minExtent": charts.MARGIN - 20, "maxExtent": charts.MARGIN - 20}
+"""The charts stand below one another on the same axis."""
 
 PURPOSES = ("live", "keep", "spare", "other")
 
@@ -39,11 +42,20 @@ def filled(rows: Rows, size: int) -> Rows:
         locked = min(slots.pop("locked", 0), cached)
         slots |= {"cached, locked": locked, "cached": cached - locked}
         slots["free"] = max(size - sum(slots.values()), 0)
-        told += [
-            {"bin": part, "state": state, "slots": slots.get(state, 0), "rank": rank}
-            for rank, state in enumerate(STATES)
-        ]
+        told += [{"bin": part, "state": each, "slots": slots.get(each, 0)} for each in STATES]
     return told
+
+
+def _stacked(rows: Rows, what: str) -> Rows:
+    """Rows of each part on one another, in their order: y, y2. Empty ones are left out."""
+    tops: dict[int, int] = {}
+    stacked = []
+    for row in rows:
+        below = tops.get(row["bin"], 0)
+        tops[row["bin"]] = below + row[what]
+        if row[what]:
+            stacked.append(row | {"y": below, "y2": tops[row["bin"]]})
+    return stacked
 
 
 def _placed(rows: Rows, low: float, high: float, bins: int) -> Rows:
@@ -53,22 +65,24 @@ def _placed(rows: Rows, low: float, high: float, bins: int) -> Rows:
     ]
 
 
-def _count(title: str, field: str = "slots:Q", **more: Any) -> alt.Y:
-    axis = alt.Axis(title=title, tickMinStep=1, tickCount=5, minExtent=charts.MARGIN - 20)
-    return alt.Y(field, axis=axis, **more)
+def _count(title: str, top: int) -> alt.Y:
+    axis = alt.Axis(title=title, tickMinStep=1, tickCount=5, format="d", **EXTENT)
+    return alt.Y("y:Q", axis=axis, scale=alt.Scale(domain=[0, max(top, 1)]))
 
 
 def occupancy(unit: str, low: float, high: float, bins: int, rows: Rows) -> alt.Chart:
     """Draw what `filled` answered, one column for each part of the axis."""
+    stacked = _stacked(rows, "slots")
+    top = max((row["y2"] for row in stacked), default=1)
     present = [s for s in STATES if any(r["state"] == s and r["slots"] for r in rows)]
     return (
-        alt.Chart(alt.Data(values=_placed(rows, low, high, bins)))
-        .mark_bar()
+        alt.Chart(alt.Data(values=_placed(stacked, low, high, bins)))
+        .mark_rect()
         .encode(
             x=charts.x_axis(unit, low, high),
             x2="x2:Q",
-            y=_count("slots", stack="zero"),
-            order="rank:Q",
+            y=_count("slots", top),
+            y2="y2:Q",
             color=alt.Color(
                 "state:N",
                 sort=list(STATES),
@@ -93,13 +107,16 @@ def begins(unit: str, low: float, high: float, bins: int, rows: Rows) -> alt.Cha
         for how, column in (("from a checkpoint", "restored"), ("from nothing", "cleared"))
         if row[column]
     ]
+    stacked = _stacked(told, "requests")
+    top = max((row["y2"] for row in stacked), default=1)
     return (
-        alt.Chart(alt.Data(values=_placed(told, low, high, bins)))
-        .mark_bar()
+        alt.Chart(alt.Data(values=_placed(stacked, low, high, bins)))
+        .mark_rect()
         .encode(
             x=charts.x_axis(unit, low, high),
             x2="x2:Q",
-            y=_count("requests", "requests:Q", stack="zero"),
+            y=_count("requests", top),
+            y2="y2:Q",
             color=alt.Color(
                 "how:N",
                 scale=alt.Scale(
@@ -121,7 +138,7 @@ def evictions(unit: str, low: float, high: float, rows: Rows) -> alt.Chart:
     y = alt.Y(
         "purpose:N",
         scale=alt.Scale(domain=list(PURPOSES)),
-        axis=alt.Axis(title="evicted for", ticks=False, minExtent=charts.MARGIN - 20),
+        axis=alt.Axis(title="evicted for", ticks=False, labelOverlap=False, **EXTENT),
     )
     colour = alt.condition(
         "datum.purpose === 'spare'", alt.value(palette.CONTRADICTION), alt.value(palette.INK)

@@ -16,7 +16,7 @@ from . import charts, palette
 Rows = list[dict[str, Any]]
 
 HEIGHT = 380  # pixels
-ACCEPT_HEIGHT = 110
+ACCEPT_HEIGHT = 150
 LINES_MAX = 40  # lines of the grid that can be told apart
 
 KINDS = {"prefill": palette.OWNERS[0], "decode": palette.OWNERS[2], "verify": palette.OWNERS[1],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import altair
 import pyarrow as pa
 import streamlit as st
 
@@ -41,6 +42,12 @@ def fact(label: str, value: object) -> None:
     with st.container(width="content", gap=None, key=f"fact-{label.replace(' ', '-')}"):
         st.caption(label)
         st.text(str(value))
+
+
+def still(chart: altair.Chart | altair.LayerChart, *, key: str, alt: str) -> None:
+    """A chart in which nothing can be selected. Streamlit names such a one by its frame alone."""
+    with st.container(key=key):
+        st.altair_chart(chart, alt=alt)
 
 
 def events_table(table: pa.Table, *, key: str) -> None:

@@ -65,7 +65,7 @@ def _evictions(watch: Watch, shown: Axis, pool: int) -> None:
             st.badge(
                 f"{rows[0]['for_spare']:,} for a spare", icon=palette.ICONS["found"], color="red"
             )
-    st.altair_chart(
+    widgets.still(
         capacity_chart.evictions(shown.unit, shown.low, shown.high, rows), key="evictions",
         alt="Evicted checkpoints over time, by what they made room for",
     )  # fmt: skip
@@ -86,7 +86,7 @@ def _picture(watch: Watch, process: dict[str, Any], shown: Axis, pool: int) -> N
     begun = queries.reuse(watch, shown, pool=pool, bins=BINS).to_pylist()
     where = (shown.unit, shown.low, shown.high)
     _facts(rows, filled, size, begun)
-    st.altair_chart(
+    widgets.still(
         capacity_chart.occupancy(*where, BINS, filled), key="occupancy",
         alt="Slots over time by what they are used for",
     )  # fmt: skip
@@ -95,7 +95,7 @@ def _picture(watch: Watch, process: dict[str, Any], shown: Axis, pool: int) -> N
             "The process does not say how many slots it has: free is what is left of the most "
             "that were held at once."
         )
-    st.altair_chart(
+    widgets.still(
         capacity_chart.begins(*where, BINS, begun), key="begins",
         alt="Requests that began from a checkpoint, and from nothing",
     )  # fmt: skip

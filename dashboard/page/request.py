@@ -64,12 +64,12 @@ def _picture(watch: Watch, whole: Axis, shown: Axis, request: str, stay: dict[st
         )
         return
     where = (shown.unit, shown.low, shown.high)
-    st.altair_chart(
+    widgets.still(
         request_chart.depths(*where, steps=steps, claims=claims, grid=stay["grid"]),
         key="depths", alt="Depth of the request's state over time, and the depths claimed for it",
     )  # fmt: skip
     if any(row["accept_len"] for row in steps):
-        st.altair_chart(
+        widgets.still(
             request_chart.accepts(*where, steps), key="accepts", alt="Accept length of each verify"
         )
     leases = {(row["pool"], row["slot"], row["generation"]) for row in claims}
