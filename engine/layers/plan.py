@@ -119,6 +119,10 @@ def _dealt(
         inside: [rows, L] bool, columns that are some token's; the others may be anything.
         hidden: [rows, tokens a row, L] bool, columns that a token may not look at.
     """
+    if ranks == 1:  # what follows comes to the same, but a decode step would feel it
+        locations = torch.where(inside, table, table[:, :1])
+        blind = hidden.new_zeros(hidden.shape[:2])  # each sees itself
+        return (Reach(locations, _mask(hidden, dtype)[:, None], blind[:, None]),)
     reaches = []
     for rank in range(min(ranks, table.shape[1])):
         own = table[:, rank::ranks] // ranks

@@ -51,6 +51,7 @@ CONFIGURATIONS = [
     *((strategy, drafter, 1, {}) for strategy in BUFFERED for drafter in ("", "NGRAM", "NEXTN")),
     ("extra_buffer_lazy", "NGRAM", 0, {"pp_size": 2}),
     ("extra_buffer_lazy", "", 1, {"enable_mixed_chunk": True}),
+    ("extra_buffer_lazy", "NGRAM", 1, {"dcp_size": 4, "page_size": 2, "max_total_tokens": 52}),
     ("no_buffer", "", 0, {"enable_mixed_chunk": True}),
     ("no_buffer", "NEXTN", 0, {}),
 ]

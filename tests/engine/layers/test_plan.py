@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from slotscope.engine.forward import Forward, Track
-from slotscope.engine.layers.plan import Plan
+from slotscope.engine.layers.plan import Plan, Reach
 from slotscope.engine.layers.rotary import Rotary
 from slotscope.engine.layers.workspace import Workspace
 from slotscope.instrument.event import Kind
@@ -20,6 +20,7 @@ def plan(
     lengths: list[int],
     *tracks: Track,
     parents: torch.Tensor | None = None,
+    ranks: int = 1,
 ) -> Plan:
     """Row r's token i lies at location 100 r + i + 100; the table is wider than any row."""
     total, width = sum(lengths), 10
@@ -31,7 +32,13 @@ def plan(
     slots = torch.arange(len(lengths)) + 1
     starts = torch.tensor(contexts)
     batch = Forward(kind, zeros, zeros, lengths, starts, zeros, table, slots, None, tracks, parents)
-    return Plan.of(batch, ROTARY, torch.float32, Workspace())
+    return Plan.of(batch, ROTARY, torch.float32, Workspace(), ranks)
+
+
+def dealt(kind: Kind, contexts: list[int], lengths: list[int], ranks: int) -> tuple[Reach, ...]:
+    """Of one batch, or of one row of a prefill: what is on each rank."""
+    (reaches,) = plan(kind, contexts, lengths, ranks=ranks).reaches
+    return reaches
 
 
 def test_verify_sees_context_and_the_drafts_before() -> None:
@@ -83,3 +90,30 @@ def test_rows_carry_their_spans_slots_and_tracks() -> None:
     assert (first.start, first.end, first.slot, first.tracks) == (0, 2, 1, ())
     assert (second.start, second.end, second.slot, second.tracks) == (2, 5, 2, (track,))
     assert plan(Kind.DECODE, [5, 1], [1, 1]).rows == ()
+
+
+def test_each_rank_has_every_nth_token_and_no_other_ranks_locations() -> None:
+    """Two ranks; token t lies on rank t mod 2, at half its location. The row of two tokens has one
+    on each, the row of one token has none on the second rank: that is blind there."""
+    first, second = dealt(Kind.DECODE, [4, 1, 0], [1, 1, 1], ranks=2)
+    assert first.locations.tolist() == [[50, 51, 52, 50, 50], [100] * 5, [150] * 5]
+    assert second.locations.tolist() == [[50, 51, 50, 50, 50], [100] * 5, [0] * 5]
+    assert [(each.mask[:, 0, 0] == 0).sum(-1).tolist() for each in (first, second)] == [
+        [3, 1, 1],
+        [2, 1, 0],
+    ]
+    assert [each.blind.flatten().tolist() for each in (first, second)] == [
+        [False, False, False],
+        [False, False, True],
+    ]
+
+
+def test_a_rank_that_no_token_reaches_is_left_out() -> None:
+    """Prefill of three tokens on eight ranks: the first one is blind on the other two."""
+    reaches = dealt(Kind.PREFILL, [0], [3], ranks=8)
+    assert [each.locations.tolist() for each in reaches] == [[[12]], [[12]], [[12]]]
+    assert [each.blind[0, 0].tolist() for each in reaches] == [
+        [False, False, False],
+        [True, False, False],
+        [True, True, False],
+    ]
