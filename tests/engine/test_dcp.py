@@ -57,10 +57,11 @@ def test_ranks_and_stages_go_together(build: Build, plain: list[list[int]]) -> N
 def test_a_checkpoint_that_decode_left_continues_as_a_cold_prefill_does(
     build: Build, strategy: str, drafter: str
 ) -> None:
-    """Cold and warm, by the log-probabilities of each token. The donor's prompt is shorter than a
-    page of the tree, so what is resumed at 256 was written by a decode or by a verify."""
+    """Cold and warm, by the log-probabilities of each token. The donor's prompt ends before 256, so
+    what is resumed there was written by a decode or by a verify; and it was kept at 320, which is
+    a multiple of the interval but no page of the tree."""
     engine = build(**PAGES, mamba_radix_cache_strategy=strategy, **DRAFTERS[drafter])
-    [donor] = engine.generate([random_prompt(120, seed=3)], greedy(150))
+    [donor] = engine.generate([random_prompt(200, seed=3)], greedy(125))
     [warm] = engine.generate([donor.tokens], greedy(24))
     assert engine.flush_cache()
     [cold] = engine.generate([donor.tokens], greedy(24))
