@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,6 +18,7 @@ from .decode import Decode
 from .faults import install
 from .folder import model_folder
 from .grids import Grids
+from .host.tier import HostTier, Pair
 from .memory import Memory
 from .models.base import Model
 from .models.load import load
@@ -36,7 +39,7 @@ from .runner import Runner
 from .sampler import Sampler
 from .scheduler import Scheduler
 from .slots import SlotPool
-from .speculation.drafter import Alone
+from .speculation.drafter import Alone, Drafter
 from .speculation.make import left_out, make_drafter
 from .states import States
 
@@ -66,29 +69,25 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
     # A request's KV comes in whole pages, and its row must name all of it.
     width = -(-(config.context_length + slack(config)) // config.tree_page) * config.tree_page
     whole = load(model_folder(config.model_path), dtype=dtype, device=device)
-    try:
+    numbers = [line.rank] if line else range(config.pp_size)
+    with _asking_for_memory():
         rows = Rows(config.max_running_requests, width, device)
-        numbers = [line.rank] if line else range(config.pp_size)
         stages = [_stage(config, whole, number, device, dtype) for number in numbers]
-    except RuntimeError as error:  # torch has no class of its own for a CPU's memory
-        raise ConfigError(
-            f"the memory that was asked for can't be had: {str(error).splitlines()[0]} Lower "
-            "--max-total-tokens, --max-mamba-cache-size, --context-length or "
-            "--max-running-requests."
-        ) from error
     model, chunk = stages[-1].model, whole.state_chunk
     grids = Grids.derive(chunk, config.tree_page, config.mamba_track_interval, patches)
+    drafter = make_drafter(config, model, stages[-1].memory, rows, dtype)
+    slots = SlotPool(config.max_mamba_cache_size, pools=numbers)
     cache = Cache(
-        SlotPool(config.max_mamba_cache_size, pools=numbers),
+        slots,
         PagePool(config.kv_tokens, config.tree_page),
         rows,
         patches,
         reuse=not config.disable_radix_cache,
+        host=_host_tier(config, stages, drafter, slots),
     )
     states = States([stage.memory for stage in stages], chunk)
     strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
     _check_room(config, strategy.slots_per_request, chunk)
-    drafter = make_drafter(config, model, stages[-1].memory, rows, dtype)
     missing = left_out(drafter, config, patches)
     commits = missing is not Alone.NO_COMMIT
     grids = replace(grids, saves=missing is not Alone.NO_CHECKPOINT)
@@ -112,7 +111,7 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
     parts = (config, runner, cache, grids, retire, prefill, decode)
     scheduler = _scheduler(config, parts, patches, line, device, leads=leads)
     probe.note("engine.slots_per_request", strategy.slots_per_request)
-    own = (cache.slots, cache.pages, cache.tree, states, strategy, drafter, scheduler)
+    own = (cache.slots, cache.pages, cache.tree, cache.host, states, strategy, drafter, scheduler)
     install(config.fault, (*own, *parts, *stages))
     return Parts(model, cache, scheduler)
 
@@ -138,6 +137,33 @@ def _scheduler(
     crew = Crew(config)
     line.join(crew.meeting, device)
     return LeadScheduler(*parts, stages=remote, crew=crew, line=line)
+
+
+@contextmanager
+def _asking_for_memory() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # torch has no class of its own for a CPU's memory
+        raise ConfigError(
+            f"the memory that was asked for can't be had: {str(error).splitlines()[0]} Lower "
+            "--max-total-tokens, --max-mamba-cache-size, --context-length, "
+            "--max-running-requests or --hicache-ratio."
+        ) from error
+
+
+def _host_tier(
+    config: EngineConfig, stages: Sequence[Stage], drafter: Drafter | None, slots: SlotPool
+) -> HostTier | None:
+    if not config.enable_hierarchical_cache:
+        return None
+    count = int(config.max_mamba_cache_size * config.hicache_ratio)
+    pages = PagePool(int(config.kv_tokens * config.hicache_ratio), config.tree_page)
+    memories = [*(stage.memory for stage in stages), *(drafter.memories if drafter else ())]
+    with _asking_for_memory():
+        # Slot 0 and page 0 are for padding; it is not offloaded, but numbers are as on the device.
+        tokens = pages.size // config.dcp_size + config.page_size
+        pairs = [Pair.of(memory, slots=count + 1, tokens=tokens) for memory in memories]
+    return HostTier(pairs, slots, count, pages)
 
 
 def _device(config: EngineConfig, line: Line | None) -> torch.device:

@@ -7,6 +7,8 @@ from typing import Any
 from slotscope.instrument import probe
 from slotscope.instrument.event import Op, Outcome, Role
 
+from .host.tier import HostTier
+from .host.tree import TieredTree
 from .pages import PagePool
 from .patches import Patches
 from .request import Request
@@ -17,13 +19,20 @@ from .tree import Node, RadixTree
 
 
 class Cache:
-    """Owns the three pools. Whatever moves between a request and the tree moves here."""
+    """Owns the pools and the tree. Whatever moves between a request and the tree moves here."""
 
     def __init__(
-        self, slots: SlotPool, pages: PagePool, rows: Rows, patches: Patches, *, reuse: bool
+        self,
+        slots: SlotPool,
+        pages: PagePool,
+        rows: Rows,
+        patches: Patches,
+        *,
+        reuse: bool,
+        host: HostTier | None = None,
     ) -> None:
-        self.slots, self.pages, self.rows = slots, pages, rows
-        self.tree = RadixTree(slots, pages)
+        self.slots, self.pages, self.rows, self.host = slots, pages, rows, host
+        self.tree = TieredTree(slots, pages, host) if host else RadixTree(slots, pages)
         self._patches, self._reuse = patches, reuse
         self.tokens_restored = 0
 
@@ -36,12 +45,16 @@ class Cache:
         tokens = request.tokens
         # The last token is always computed: its logits choose the first new one.
         node = self.tree.match(tokens[:-1], request.extra_key) if self._reuse else None
-        if not self.rows.free_count or not self._slots_within_reach(slots, besides=node):
+        back = 1 if node and node.host_checkpoint else 0  # slots for the node itself
+        if not self.rows.free_count or not self._slots_within_reach(slots + back, besides=node):
             return None
         cached = node.depth if node else 0
+        away = self.tree.tokens_away(node) if node else 0
         if node:
             self.tree.lock(node, request.number)
-        short = not self.tree.within_reach(len(tokens) - cached + ahead)
+        short = not self.tree.within_reach(len(tokens) - cached + away + ahead)
+        if not short and node:
+            short = not self.tree.load_back(node)
         locations = None if short else self._take_pages(len(tokens) - cached)
         if locations is None:
             if node:
@@ -132,7 +145,7 @@ class Cache:
         if not idle:
             return
         free, cached = self.pages.free_tokens, self.tree.tokens_held()
-        total = self.pages.count * self.pages.page_size
+        total = self.pages.size
         if free + cached != total or self.slots.owned_by_requests():
             raise RuntimeError(
                 f"no request runs, yet {free} free and {cached} cached KV locations of {total}, "

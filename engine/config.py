@@ -75,6 +75,13 @@ class EngineConfig:
         default=False, metadata={"help": "each pipeline stage is a process of its own"}
     )
     disable_radix_cache: bool = field(default=False, metadata={"help": "reuse nothing"})
+    enable_hierarchical_cache: bool = field(
+        default=False,
+        metadata={"help": "what is evicted from the device is kept in the host's memory"},
+    )
+    hicache_ratio: float = field(
+        default=2.0, metadata={"help": "the host's slots and KV, in times of the device's"}
+    )
     speculative_algorithm: str = field(
         default="", metadata={"help": f"one of {', '.join(SPECULATION)}, or empty for none"}
     )
@@ -209,11 +216,28 @@ class EngineConfig:
                 "commit what they accept. SGLang refuses it too. Leave out one of the two."
             )
         self._check_stages()
+        self._check_host_tier()
         if 2 * self.draft_tokens > self.mamba_track_interval:
             raise ConfigError(
                 f"a verify of {self.draft_tokens} tokens could cross two track depths that are "
                 f"{self.mamba_track_interval} apart before the host knows of the first. Raise "
                 "--mamba-track-interval or lower --speculative-num-steps."
+            )
+
+    def _check_host_tier(self) -> None:
+        if not self.enable_hierarchical_cache:
+            return
+        if self.disable_radix_cache:
+            raise ConfigError(
+                "--enable-hierarchical-cache keeps on the host what the radix cache evicts, but "
+                "--disable-radix-cache leaves nothing to evict. Leave out one of the two."
+            )
+        pages, most = self.kv_tokens // self.tree_page, SIZE_MAX // max(self.kv_tokens, 1)
+        least = 1 / max(min(self.max_mamba_cache_size, pages), 1)
+        if not least <= self.hicache_ratio <= most:
+            raise ConfigError(
+                f"--hicache-ratio is {self.hicache_ratio}, which gives the host tier not one slot "
+                f"and one page, or more than can be numbered. Set {least:.3g} to {most}."
             )
 
     def _check_stages(self) -> None:

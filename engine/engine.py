@@ -140,13 +140,18 @@ class Engine:
 
     def stats(self) -> Stats:
         """A snapshot, from any thread."""
-        slots, retire = self._cache.slots, self.scheduler.retire
+        slots, host, retire = self._cache.slots, self._cache.host, self.scheduler.retire
         return Stats(
             running=self.scheduler.running_count,
             queued=len(self.scheduler.prefill.waiting),
             slots_free=slots.free_count,
             slots_pinned=slots.owned_by_requests(),
             slots_cached=slots.owned_by_nodes(),
+            host_slots_free=host.slots.free_count if host else 0,
+            host_slots_cached=host.slots.owned_by_nodes() if host else 0,
+            host_tokens_cached=host.tokens_held if host else 0,
+            offloads=host.offloads if host else 0,
+            load_backs=host.load_backs if host else 0,
             tokens_generated=retire.tokens_generated,
             tokens_cached=self._cache.tokens_restored,
             verifies=retire.verifies,

@@ -8,6 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from slotscope.instrument.event import Component
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -43,6 +45,12 @@ class Memory:
     ssm_steps: (
         Tensor  # [recurrent layers, scratch rows, draft tokens, state heads, key dim, value dim]
     )
+
+    @property
+    def components(self) -> dict[Component, Tensor]:
+        """What a slot's state is made of, each [recurrent layers, slots, ...]. Whatever moves whole
+        states moves all of these."""
+        return {Component.CONV: self.conv, Component.SSM: self.ssm}
 
     @staticmethod
     def allocate(
@@ -101,6 +109,13 @@ class Memory:
         read, written = self._rows(source), self._rows(target)
         for pool in (self.keys.flatten(1, 2), self.values.flatten(1, 2)):
             pool[:, written] = pool[:, read]
+
+    def send(self, source: Tensor, other: Memory, target: Tensor) -> None:
+        """Copy the keys and values at locations [N] int64 to those of another memory, which has
+        the same layers and ranks, maybe on another device."""
+        read, written = self._rows(source), other._rows(target)
+        for mine, theirs in ((self.keys, other.keys), (self.values, other.values)):
+            theirs.flatten(1, 2)[:, written] = mine.flatten(1, 2)[:, read].to(theirs.device)
 
     def _rows(self, locations: Tensor) -> Tensor:
         """Their rows in all ranks' pools, laid end to end."""

@@ -19,6 +19,11 @@ class PagePool:
         self._free: deque[int] = deque(range(1, self.count + 1))
 
     @property
+    def size(self) -> int:
+        """Locations of all pages."""
+        return self.count * self.page_size
+
+    @property
     def free_tokens(self) -> int:
         """Locations that nobody holds."""
         return len(self._free) * self.page_size

@@ -61,15 +61,18 @@ class SlotPool:
         """Slots that nobody owns."""
         return len(self._free)
 
-    def allocate(self, role: Role, request: int) -> Lease | None:
-        """Begin a lease for a request, or say that none is free."""
+    def allocate(
+        self, role: Role, request: int | None = None, *, node: int | None = None
+    ) -> Lease | None:
+        """Begin a lease for a request or for a node, or say that none is free."""
         if not self._free:
-            self.tell(Op.ALLOCATE, request=request, role=role, outcome=Outcome.FAILED)
+            self.tell(Op.ALLOCATE, request=request, node=node, role=role, outcome=Outcome.FAILED)
             return None
         slot = self._free.popleft()
         self._generation[slot] += 1
-        self._owner[slot] = Owner(request=request)
-        self.tell(Op.ALLOCATE, slots=slot, request=request, role=role)
+        self._owner[slot] = Owner(request=request, node=node)
+        self._in_nodes += node is not None
+        self.tell(Op.ALLOCATE, slots=slot, request=request, node=node, role=role)
         return Lease(slot, self._generation[slot])
 
     def give(self, lease: Lease, giver: Owner, taker: Owner) -> None:

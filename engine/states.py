@@ -13,7 +13,7 @@ from .memory import Memory
 
 
 class States:
-    """Each call covers all layers of all given memories, and both components (conv and SSM)."""
+    """Each call covers all layers of all given memories, and all components of a state."""
 
     def __init__(self, memories: Sequence[Memory], chunk: int) -> None:
         self._memories = tuple(memories)
@@ -22,12 +22,12 @@ class States:
     def copy(self, source: Sequence[int], target: Sequence[int]) -> None:
         """State of source[i] becomes that of target[i]. No slot is in both."""
         for memory in self._memories if target else ():
-            state.copy((memory.conv, memory.ssm), _index(source, memory), _index(target, memory))
+            state.copy(_parts(memory), _index(source, memory), _index(target, memory))
 
     def clear(self, slots: Sequence[int]) -> None:
         """An empty state, as before the first token."""
         for memory in self._memories if slots else ():
-            state.clear((memory.conv, memory.ssm), _index(slots, memory))
+            state.clear(_parts(memory), _index(slots, memory))
 
     def scatter(self, rows: Tensor, steps: Tensor, slots: Tensor) -> None:
         """After a verify: the state at tree step steps[i] of scratch row rows[i] goes to slots[i].
@@ -38,6 +38,10 @@ class States:
             state.scatter(
                 memory.conv, memory.ssm, memory.conv_steps, memory.ssm_steps, rows, steps, slots
             )
+
+
+def _parts(memory: Memory) -> tuple[Tensor, ...]:
+    return tuple(memory.components.values())
 
 
 def _index(slots: Sequence[int], memory: Memory) -> Tensor:

@@ -33,9 +33,16 @@ class Node:
     depth: int
     children: dict[tuple[int, ...], Node] = field(default_factory=dict)  # by first page
     checkpoint: Lease | None = None
+    host_locations: list[int] = field(default_factory=list)  # of KV that is on the host instead
+    host_checkpoint: Lease | None = None  # a slot of the host tier, which has the state instead
     locks: int = 0  # requests that need the KV up to here
     pins: int = 0  # requests that resumed from, or published, this very node
     used: int = 0  # when it was last resumed from or filed
+
+    @property
+    def resumable(self) -> bool:
+        """A state after its tokens is kept, on the device or on the host."""
+        return self.checkpoint is not None or self.host_checkpoint is not None
 
     @property
     def path(self) -> Iterator[Node]:
@@ -71,7 +78,7 @@ class RadixTree:
             if child is None or tuple(tokens[depth : child.depth]) != child.key:
                 break
             node, depth = child, child.depth
-            if node.checkpoint is not None:
+            if node.resumable:
                 best = node
         if best is not None:
             self._touch(best)
@@ -122,10 +129,7 @@ class RadixTree:
         victim = next((node for node in self._holders.values() if not node.pins), None)
         if victim is None:
             return False
-        if victim.children:
-            self._drop_checkpoint(victim)
-        else:
-            self._remove(victim)
+        self._evict_checkpoint(victim)
         return True
 
     def within_reach(self, tokens: int) -> bool:
@@ -142,15 +146,25 @@ class RadixTree:
             return False
         while self._pages.free_tokens < tokens:
             unlocked = (node for node in self._leaves.values() if not node.locks)
-            self._remove(min(unlocked, key=lambda node: node.used))
+            self._evict_leaf(min(unlocked, key=lambda node: node.used))
+        return True
+
+    def tokens_away(self, node: Node) -> int:
+        """Tokens on the path to a node whose KV must be loaded back before it is resumed from."""
+        return sum(len(each.host_locations) for each in node.path)
+
+    def load_back(self, node: Node) -> bool:
+        """Have KV and state of a locked node on the device, where they always are without a host
+        tier; False if there is no room for them."""
         return True
 
     def clear(self) -> None:
         """Evict everything. No request may hold a lock."""
         if any(node.locks for node in self._nodes()):
             raise TreeError("the cache was flushed while requests still lock parts of it.")
-        while self.evict_checkpoint():
-            pass
+        for node in self._nodes():
+            self._release(node)
+        self._leaves.clear()
         self._roots.clear()
 
     def check(self) -> None:
@@ -159,9 +173,12 @@ class RadixTree:
             parent = node.parent
             assert parent is not None
             wrong = (
-                (not node.children and node.checkpoint is None, "is a leaf without a checkpoint"),
+                (not node.children and not node.resumable, "is a leaf without a checkpoint"),
                 (node.depth != parent.depth + len(node.key), "has another depth than its key"),
-                (len(node.key) != len(node.locations), "has keys without locations"),
+                (
+                    len(node.key) != len(node.locations) + len(node.host_locations),
+                    "has keys without locations",
+                ),
                 (node.pins < 0, "was unlocked more often than locked"),
                 (
                     node.locks != node.pins + sum(c.locks for c in node.children.values()),
@@ -173,7 +190,7 @@ class RadixTree:
                     raise TreeError(f"node {node.id} of depth {node.depth} {what}.")
 
     def checkpoints(self) -> Iterator[Node]:
-        """All nodes that can be resumed from."""
+        """All nodes that hold a slot of the device."""
         return iter(self._holders.values())
 
     def tokens_held(self) -> int:
@@ -234,26 +251,45 @@ class RadixTree:
         self._slots.tell(Op.EVICT, slots=lease.slot, node=node.id, label=node.depth, role=Role.NODE)
         self._slots.free(lease, Owner(node=node.id), Role.NODE)
 
+    def _evict_checkpoint(self, node: Node) -> None:
+        if node.children:
+            self._drop_checkpoint(node)
+        else:
+            self._remove(node)
+
+    def _evict_leaf(self, leaf: Node) -> None:
+        self._remove(leaf)
+
     def _remove(self, leaf: Node) -> None:
-        """Take a leaf out, its checkpoint and its pages, and whatever that leaves bare above it:
-        a leaf that can't be resumed from is of no use to anybody."""
+        """Take a leaf out, with what it holds, and whatever that leaves bare above it: a leaf that
+        can't be resumed from is of no use to anybody."""
         while True:
-            if leaf.checkpoint is not None:
-                self._drop_checkpoint(leaf)
-            self._pages.free(leaf.locations)
+            self._release(leaf)
+            self._leaves.pop(leaf.id, None)
             parent = leaf.parent
             assert parent is not None
             del parent.children[leaf.key[: self._page]]
-            self._leaves.pop(leaf.id, None)
-            if parent.children:
-                return
             if parent.parent is None:
-                self._forget(parent)
+                if not parent.children:
+                    self._forget(parent)
                 return
-            self._leaves[parent.id] = parent
-            if parent.checkpoint is not None or parent.locks:
+            self._settle(parent)
+            if parent.children or parent.resumable or parent.locks:
                 return
             leaf = parent
+
+    def _release(self, node: Node) -> None:
+        """Free its checkpoint and its pages."""
+        if node.checkpoint is not None:
+            self._drop_checkpoint(node)
+        self._pages.free(node.locations)
+        node.locations = []
+
+    def _settle(self, node: Node) -> None:
+        """Is it the last on its path that has KV on the device? Only such KV may be evicted."""
+        self._leaves.pop(node.id, None)
+        if node.locations and not any(child.locations for child in node.children.values()):
+            self._leaves[node.id] = node
 
     def _forget(self, root: Node) -> None:
         """A namespace that holds nothing goes: clients name as many as they like."""

@@ -41,6 +41,6 @@ def install(names: Iterable[str], parts: Iterable[object]) -> None:
                 )
             broken[sound] = faulty
     for sound, faulty in (_UNCHECKED | broken).items() if broken else ():
-        for part in by_class[sound]:
+        for part in by_class.get(sound, ()):
             # Who holds the part keeps it: what changes is what it does.
             object.__setattr__(part, "__class__", faulty)

@@ -89,6 +89,7 @@ class SharedDrafter(Drafter):
     def __init__(self, own: Drafter, line: Line) -> None:
         super().__init__(own.rows, own.steps)
         self._line, self._own = line, own
+        self.memories = own.memories
 
     def draft(self, rows: Tensor) -> Draft:
         """The last stage's. All processes ask for the same rows in the same turn."""

@@ -91,11 +91,24 @@ class _EngineCollector(Collector):
         slots.add_metric(["pinned"], stats.slots_pinned)
         slots.add_metric(["cached"], stats.slots_cached)
         yield slots
+        host = GaugeMetricFamily(
+            "slotscope_host_slots",
+            "Slots of the host tier by state: free, holding a checkpoint.",
+            labels=["state"],
+        )
+        host.add_metric(["free"], stats.host_slots_free)
+        host.add_metric(["cached"], stats.host_slots_cached)
+        yield host
+        yield GaugeMetricFamily(
+            "slotscope_host_tokens", "KV locations in use on the host.", stats.host_tokens_cached
+        )
         for name, help_, value in (
             ("tokens_generated", "Tokens that came out.", stats.tokens_generated),
             ("tokens_cached", "Prompt tokens restored from a checkpoint.", stats.tokens_cached),
             ("verifies", "Verifies, one for each request and forward.", stats.verifies),
             ("tokens_accepted", "Tokens that verifies accepted, roots included.", stats.accepted),
+            ("offloads", "Checkpoints that left for the host.", stats.offloads),
+            ("load_backs", "Checkpoints that came back from the host.", stats.load_backs),
             ("retractions", "Running requests that gave way to others.", stats.retractions),
             ("events_lost", "Slot events that the trace doesn't have.", probe.lost_count()),
         ):

@@ -30,6 +30,7 @@ class BlockDrafter(Drafter):
     ) -> None:
         super().__init__(rows, steps)
         self.target, self.model, self._memory = target, model, memory
+        self.memories = (memory,)
 
     def observe(
         self, batch: Forward, hidden: Tensor, following: Tensor, rows: Tensor, last: Tensor

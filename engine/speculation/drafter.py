@@ -8,6 +8,7 @@ from enum import Enum
 from torch import Tensor
 
 from slotscope.engine.forward import Forward
+from slotscope.engine.memory import Memory
 from slotscope.engine.rows import Rows
 
 from .draft import Draft
@@ -25,6 +26,9 @@ class Drafter(ABC):
 
     alone: Alone | None = None
     """What this drafter's verify did upstream before there was a shared commit; None: it shared."""
+
+    memories: tuple[Memory, ...] = ()
+    """KV of its own, at the target's locations: whatever moves those moves it along."""
 
     def __init__(self, rows: Rows, steps: int) -> None:
         self.rows, self.steps = rows, steps
