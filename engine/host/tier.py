@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from slotscope.engine.memory import Memory
 from slotscope.engine.pages import PagePool
 from slotscope.engine.slots import Lease, Owner, SlotPool
-from slotscope.instrument.event import Op, Role
+from slotscope.instrument.event import Component, Op, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,11 @@ class Pair:
 
     device: Memory
     host: Memory
+
+    @property
+    def has_states(self) -> bool:
+        """Not a drafter's."""
+        return bool(self.device.ssm.shape[1])
 
     @staticmethod
     def of(device: Memory, *, slots: int, tokens: int) -> Pair:
@@ -63,17 +68,13 @@ class HostTier:
         """Copy a node's state out of its slot; there must be a free one here."""
         mine = self.slots.allocate(Role.NODE, node=node)
         assert mine is not None, "the tree has made room"
-        for pair in self._pairs:
-            copy_state(pair.device, lease.slot, pair.host, mine.slot)
-        self._tell(Op.OFFLOAD, lease, node, depth)
+        self._carry(Op.OFFLOAD, lease, mine, node, depth)
         self.offloads += 1
         return mine
 
     def load_back(self, mine: Lease, lease: Lease, node: int, depth: int) -> None:
         """Move a node's state into a slot of the device that is the node's."""
-        for pair in self._pairs:
-            copy_state(pair.host, mine.slot, pair.device, lease.slot)
-        self._tell(Op.LOAD_BACK, lease, node, depth)
+        self._carry(Op.LOAD_BACK, lease, mine, node, depth)
         self.load_backs += 1
         self.forget(mine, node)
 
@@ -100,9 +101,20 @@ class HostTier:
         """KV locations that nodes have here."""
         return self.pages.size - self.pages.free_tokens
 
-    def _tell(self, op: Op, lease: Lease, node: int, depth: int) -> None:
-        """Each component is told by itself: the manifest of the move."""
-        for component in self._pairs[0].device.components:
+    def _carried(self, op: Op) -> Collection[Component]:
+        """What a move of a state takes along: all that a state is made of, either way."""
+        return self._pairs[0].device.components.keys()
+
+    def _carry(self, op: Op, lease: Lease, mine: Lease, node: int, depth: int) -> None:
+        """Copy a state between the device's slot and the one here, component by component. Each
+        is told by itself: that is the manifest, which the way back must match."""
+        for component in self._carried(op):
+            for pair in self._pairs:
+                if pair.has_states:
+                    there = pair.device.components[component][:, lease.slot]
+                    here = pair.host.components[component][:, mine.slot]
+                    source, target = (there, here) if op is Op.OFFLOAD else (here, there)
+                    target.copy_(source)
             self._device.tell(
                 op,
                 slots=lease.slot,
@@ -112,13 +124,6 @@ class HostTier:
                 role=Role.NODE,
                 component=component,
             )
-
-
-def copy_state(source: Memory, from_slot: int, target: Memory, to_slot: int) -> None:
-    """A whole state: every component, in all layers."""
-    for component, states in source.components.items():
-        if states.shape[1]:
-            target.components[component][:, to_slot].copy_(states[:, from_slot])
 
 
 def _copy_kv(
