@@ -54,6 +54,7 @@ CONFIGURATIONS = [
     ("extra_buffer_lazy", "NGRAM", 1, {"dcp_size": 4, "page_size": 2, "max_total_tokens": 52}),
     ("no_buffer", "", 0, {"enable_mixed_chunk": True}),
     ("no_buffer", "NEXTN", 0, {}),
+    ("extra_buffer_lazy", "NGRAM", 1, {"enable_hierarchical_cache": True, "hicache_ratio": 0.5}),
 ]
 
 Outputs = dict[tuple[int, ...], list[int]]

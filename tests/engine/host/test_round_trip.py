@@ -84,13 +84,20 @@ def test_every_repeat_goes_through_the_host(
     assert (stats.host_slots_cached, stats.host_tokens_cached, stats.slots_cached) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
+@pytest.mark.parametrize(("page_size", "ranks"), [(1, 1), (16, 1), (16, 2)])
 @pytest.mark.parametrize("ratio", [0.3, 1.0])
 def test_a_host_too_small_for_all_forgets_and_stays_exact(
-    build: Build, turns: tuple[Asked, Asked], ratio: float, page_size: int
+    build: Build, turns: tuple[Asked, Asked], ratio: float, page_size: int, ranks: int
 ) -> None:
     engine = build(
-        **TIERED | {"hicache_ratio": ratio, "page_size": page_size, "max_mamba_cache_size": 4}
+        **TIERED
+        | {
+            "hicache_ratio": ratio,
+            "page_size": page_size,
+            "dcp_size": ranks,
+            "max_total_tokens": 288 // ranks,
+            "max_mamba_cache_size": 4,
+        }
     )
     for _ in range(3):
         ask(engine, turns[0])
