@@ -16,6 +16,13 @@ REST = 4
 """A growing trace is read again after it rested this many times as long as the last read took."""
 
 
+KEPT_MAX = 64
+"""Answers that are kept until the trace is read again: a click asks most questions once more."""
+
+KEPT_ROWS_MAX = 10_000
+"""Rows of an answer that is kept."""
+
+
 class Watch:
     """One trace directory. Answers SQL, gives the verdicts, and knows how fresh both are.
 
@@ -32,6 +39,7 @@ class Watch:
         self._trace = slotscope.open(self.directory)
         self._was_live = self._trace.live
         self._report: Report | None = None
+        self._answers: dict[str, pa.Table] = {}
         self.read_s = time.monotonic() - begin
         self.read_at = time.monotonic()
 
@@ -46,6 +54,7 @@ class Watch:
             begin = time.monotonic()
             if self._trace.live and self._trace.catch_up():
                 self._report = None
+                self._answers.clear()
                 self.read_at = time.monotonic()
                 self.read_s = self.read_at - begin
                 return
@@ -54,7 +63,19 @@ class Watch:
             old.close()
 
     def sql(self, query: str, /) -> pa.Table:
-        """The answer of the trace as it was last read."""
+        """The answer of the trace as it was last read; a kept one where there is one."""
+        with self._lock:
+            answer = self._answers.get(query)
+            if answer is None:
+                answer = self.run(query)
+                if answer.num_rows <= KEPT_ROWS_MAX:
+                    self._answers[query] = answer
+                if len(self._answers) > KEPT_MAX:
+                    del self._answers[next(iter(self._answers))]
+            return answer
+
+    def run(self, query: str) -> pa.Table:
+        """The answer of the trace as it was last read, made anew."""
         with self._lock:
             return self._trace.sql(query)
 

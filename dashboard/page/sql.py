@@ -86,7 +86,7 @@ def _unique(names: list[str]) -> list[str]:
 def _answer(watch: Watch, query: str) -> None:
     begin = time.perf_counter()
     try:
-        answer = watch.sql(query)
+        answer = watch.run(query)
     except QueryError as error:
         st.error("The query was refused.", icon=":material/block:")
         st.code(str(error), language=None, wrap_lines=True)

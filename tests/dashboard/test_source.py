@@ -23,10 +23,23 @@ def test_what_comes_later_is_seen_and_judged(
         probe.emit(Op.ALLOCATE, slots=5, request=number, role=Role.LIVE)
         watch = source.Watch(tmp_path / "trace")
         assert watch.report().verdict == "clean"
+        count = "SELECT count(*) AS n FROM events"
+        assert watch.sql(count) is watch.sql(count)  # a kept answer
         probe.emit(Op.ALLOCATE, slots=5, request=number, role=Role.LIVE)
         watch.read_at -= 10  # it has rested long enough
         watch.refresh()
-        assert watch.sql("SELECT count(*) AS n FROM events").to_pylist() == [{"n": 3}]
+        assert watch.sql(count).to_pylist() == [{"n": 3}]
         assert watch.report().verdict == "found"
     finally:
         probe.stop()
+
+
+def test_kept_answers_are_bounded(tmp_path: Path) -> None:
+    probe.start(tmp_path / "trace", collector=False)
+    probe.stop()
+    watch = source.Watch(tmp_path / "trace")
+    for number in range(source.KEPT_MAX + 5):
+        assert watch.sql(f"SELECT {number} AS n").to_pylist() == [{"n": number}]
+    many = f"SELECT * FROM range({source.KEPT_ROWS_MAX + 1})"
+    assert watch.sql(many) is not watch.sql(many)
+    assert len(watch._answers) == source.KEPT_MAX
