@@ -14,12 +14,15 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from .batch import Batch, Row
 from .otel.endpoint import Endpoint, EndpointError, endpoint_of_environment
-from .scan import BATCH_EVENTS, Batch, Scan
+from .scan import BATCH_EVENTS, Scan
 from .spawn import LOCK_NAME
 from .store import NAME, Busy, Store
 
@@ -40,6 +43,27 @@ class CollectorError(RuntimeError):
     """A trace that can't be collected. The message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one look at the directory found. The scan may go on meanwhile: nothing is shared."""
+
+    running: bool  # a process may say more
+    batch: Batch
+    processes: list[Row]
+    open_gaps: list[Row]
+    next_seq: dict[int, int]
+    cut: bool  # there is more, which the batch had no room for
+
+
+def read(scan: Scan, events_max: int) -> Reading:
+    """All that is new, up to a batch of about so many events."""
+    # Who is gone before a batch is read has committed its last before that.
+    running = any(image.state == "running" for image in scan.images.values())
+    batch = scan.batch(events_max)
+    cut = len(batch.events["seq"]) >= events_max
+    return Reading(running, batch, scan.processes(), scan.open_gaps(), dict(scan.next_seq), cut)
+
+
 class Collector:
     """Drains one trace directory until its last writer is gone and everything is stored."""
 
@@ -50,11 +74,14 @@ class Collector:
         linger_s: float = LINGER_S,
         interval_s: float = INTERVAL_S,
         otlp: Endpoint | None = None,
+        events_max: int = BATCH_EVENTS,
     ) -> None:
-        """`otlp` gets spans as they end; what it can't take never holds the collector up."""
+        """`events_max` are stored at once, or a segment more. `otlp` gets spans as they end; what
+        it can't take never holds the collector up."""
         self.directory = directory
         self.stored_count = 0
         self._linger_s, self._interval_s = linger_s, interval_s
+        self._events_max = events_max
         self._stopping = False
         self._told: Any = None  # what the store knows of processes and open gaps
         self._otlp = otlp
@@ -116,37 +143,38 @@ class Collector:
         return exporter
 
     def _collect(self, scan: Scan, store: Store) -> None:
+        """Store one batch while the next is read, as long as there is more than one."""
         idle_s = checkpoint_s = time.monotonic()
-        while True:
-            # Who is gone before a batch is read has committed its last before that.
-            running = any(image.state == "running" for image in scan.images.values())
-            batch = self._step(scan, store)
-            now = time.monotonic()
-            if running or not batch.empty:
-                idle_s = now
-            if self._stopping or now - idle_s > self._linger_s or not self.directory.exists():
-                return
-            if now - checkpoint_s > CHECKPOINT_S:
-                store.checkpoint()
-                checkpoint_s = now
-            # A batch costs much the same whether it has ten events or ten thousand, so what
-            # trickles in is left to gather. Only a batch that was cut off leaves a rest behind.
-            cut = len(batch.events["seq"]) >= BATCH_EVENTS
-            if not cut and (running or batch.empty):
-                time.sleep(self._interval_s)
+        ahead: Future[Reading] | None = None
+        with ThreadPoolExecutor(1, "slotscope-reader") as reader:
+            while True:
+                found = ahead.result() if ahead else read(scan, self._events_max)
+                more = found.cut and not self._stopping
+                ahead = reader.submit(read, scan, self._events_max) if more else None
+                self._step(found, store)
+                now = time.monotonic()
+                if found.running or not found.batch.empty:
+                    idle_s = now
+                if self._stopping or now - idle_s > self._linger_s or not self.directory.exists():
+                    return
+                if now - checkpoint_s > CHECKPOINT_S:
+                    store.checkpoint()
+                    checkpoint_s = now
+                # A batch costs much the same whether it has ten events or ten thousand, so what
+                # trickles in is left to gather. Only one that was cut off leaves a rest behind.
+                if ahead is None and (found.running or found.batch.empty):
+                    time.sleep(self._interval_s)
 
-    def _step(self, scan: Scan, store: Store) -> Batch:
-        """Store what is new, and return it."""
-        batch = scan.batch()
-        told = scan.processes(), scan.open_gaps()
+    def _step(self, found: Reading, store: Store) -> None:
+        """Store what is new."""
+        batch, told = found.batch, (found.processes, found.open_gaps)
         if batch.empty and told == self._told:
-            return batch
-        store.append(batch, *told, scan.next_seq)
+            return
+        store.append(batch, *told, found.next_seq)
         self._told = told
         self.stored_count += len(batch.events["seq"])
         if self._exporter is not None:
             self._exporter.offer(batch, told[0])
-        return batch
 
 
 @contextlib.contextmanager

@@ -123,6 +123,13 @@ class Control:
         """The open gap has its record; the next loss opens another."""
         self._words[layout.BLOCKS_AT // 8 + block * layout.BLOCK_WORDS + layout.BLOCK_OPEN] = 0
 
+    def progress(self, block: int, segments: int, events: int) -> None:
+        """How many segments the writer has begun, and how many events it has surely published: a
+        reader then knows when the last of them are missing."""
+        base = layout.BLOCKS_AT // 8 + block * layout.BLOCK_WORDS
+        self._words[base + layout.BLOCK_SEGMENTS] = segments
+        self._words[base + layout.BLOCK_EVENTS] = events
+
     def report(self, error: str) -> None:
         """Keep the latest error for `slotscope doctor`."""
         text = error.encode()[: layout.ERROR_SIZE].ljust(layout.ERROR_SIZE, b"\0")
@@ -259,6 +266,16 @@ class ControlImage:
             key = index // layout.OP_CODES, index % layout.OP_CODES
             count = int(blocks[block, layout.BLOCK_LOST + index])
             found.setdefault(self.process * layout.BLOCKS + block, {})[key] = count
+        return found
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """Writer -> segments that it has begun, and events that it has surely published."""
+        found = {}
+        for block in range(layout.BLOCKS):
+            at = layout.BLOCKS_AT // 8 + block * layout.BLOCK_WORDS
+            if segments := self._words[at + layout.BLOCK_SEGMENTS]:
+                events = self._words[at + layout.BLOCK_EVENTS]
+                found[self.process * layout.BLOCKS + block] = segments, events
         return found
 
     def window(self, writer: int) -> tuple[int, int, int, int] | None:

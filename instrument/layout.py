@@ -146,6 +146,8 @@ BLOCK_WORDS = 160
 PROCESSES_MAX = (1 << 23) // BLOCKS - 1
 """So that `writer << 40 | seq` is a positive int64."""
 BLOCK_OPEN, BLOCK_FIRST_ORDER, BLOCK_LAST_ORDER, BLOCK_FIRST_NS, BLOCK_LAST_NS = range(5)
+BLOCK_SEGMENTS = 5  # that its writer has begun
+BLOCK_EVENTS = 6  # that lie in those before the last one; in all, once it has stopped
 BLOCK_LOST = 16  # + reason * OP_CODES + op
 CONTROL_SIZE = BLOCKS_AT + BLOCKS * BLOCK_WORDS * 8
 

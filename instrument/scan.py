@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from . import expand
+from .batch import Batch, Offset, Row, anchor_row, gap_row, operation, request_row
 from .control import ControlError, ControlImage, uid
-from .event import Op, op_name
 from .expand import Events
 from .layout import (
     CONTROL_FILES,
@@ -30,42 +29,19 @@ BATCH_EVENTS = 500_000
 NO_SEGMENT = -1
 """Stands for the control file among the segments of its process."""
 
-Row = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Offset:
-    """How far a segment has been read."""
-
-    process: int
-    segment: int
-    bytes: int
-    events: int  # committed ones, be they stored or damaged
-    done: bool = False
-
-
-@dataclass(slots=True)
-class Batch:
-    """What is new. Rows have the columns of the tables of the same names."""
-
-    events: Events = field(default_factory=lambda: expand.empty(0))
-    requests: list[Row] = field(default_factory=list)
-    hooks: list[Row] = field(default_factory=list)
-    notes: list[Row] = field(default_factory=list)
-    gaps: list[Row] = field(default_factory=list)  # closed ones
-    anchors: list[Row] = field(default_factory=list)
-    offsets: list[Offset] = field(default_factory=list)
-
-    @property
-    def empty(self) -> bool:
-        """Nothing is new."""
-        return not (self.offsets or self.anchors)
+_NOWHERE = (None, None, None, None)
+"""The window of a gap of which no order and no time is known."""
 
 
 @dataclass(slots=True)
 class _Cursor:
     file: SegmentFile
     offset: Offset
+
+    @property
+    def unread(self) -> bool:
+        """There is more in it."""
+        return self.file.writer is not None and self.file.committed[0] > self.offset.bytes
 
 
 class Scan:
@@ -86,6 +62,7 @@ class Scan:
         self._closed: dict[tuple[int, str, str], int] = {}  # writer, reason, op
         self._anchored: set[int] = set()
         self._unreadable: list[tuple[Offset, Row]] = []
+        self._ordinals: dict[int, int] = {}  # of each writer's last segment that is there
 
     def resume(
         self, offsets: list[Offset], next_seq: dict[int, int], gaps: list[Row], anchored: set[int]
@@ -95,6 +72,7 @@ class Scan:
         self._seen.clear()
         self._controls.clear()
         self._unreadable.clear()
+        self._ordinals.clear()
         self._offsets = {(o.process, o.segment): o for o in offsets}
         self.next_seq = dict(next_seq)
         self._anchored = set(anchored)
@@ -117,7 +95,7 @@ class Scan:
         for image in self.images.values():
             if image.process not in self._anchored:
                 self._anchored.add(image.process)
-                batch.anchors.append(_anchor(image.process, image.anchor))
+                batch.anchors.append(anchor_row(image.process, image.anchor))
         parts: list[Events] = []
         count = 0
         for cursor in self._in_order():
@@ -125,6 +103,8 @@ class Scan:
                 break
             count += self._advance(cursor, batch, parts)
         batch.events = expand.concatenate(parts)
+        # The scan goes on with its own, maybe before these are stored.
+        batch.offsets = [replace(offset) for offset in batch.offsets]
         return batch
 
     def open_gaps(self) -> list[Row]:
@@ -137,7 +117,27 @@ class Scan:
                     key = writer, Reason(reason).name.lower(), operation(op)
                     count = total - self._closed.get(key, 0)
                     if count > 0:
-                        rows.append(_gap(image.process, writer, reason, op, count, window))
+                        rows.append(gap_row(image.process, writer, reason, op, count, window))
+            rows += self._cut_off(image)
+        return rows
+
+    def _cut_off(self, image: ControlImage) -> list[Row]:
+        """Writers whose last segments are not there, by what they have counted."""
+        begun = image.progress()
+        read = sum(
+            process == image.process and (offset.done or offset.bytes > SEGMENT_HEADER_DATA)
+            for (process, _), offset in self._offsets.items()
+        )
+        unread = {c.file.writer for c in self._cursors.values() if c.unread}
+        rows = []
+        for writer, (segments, events) in begun.items():
+            if writer in unread:
+                continue  # The batch was cut: who knows yet.
+            count = max(events - self.next_seq.get(writer, 0), 0)
+            short = sum(n for n, _ in begun.values()) > read
+            if count or (short and segments - 1 > self._ordinals.get(writer, -1)):
+                row = gap_row(image.process, writer, Reason.DAMAGED, None, count, _NOWHERE)
+                rows.append(row | {"detail": f"the last segments of writer {writer} are missing"})
         return rows
 
     def processes(self) -> list[Row]:
@@ -177,17 +177,20 @@ class Scan:
         """
         if not self.directory.exists():
             return  # The trace was removed, and with it whatever there was to come.
-        names = sorted(os.listdir(self.directory))
         for image in self.images.values():
             image.refresh()
-        for name in names:
+        for name in sorted(os.listdir(self.directory)):
             if name not in self._controls and fnmatchcase(name, CONTROL_FILES):
                 self._register(name)
+        # Only now: what a control file has counted is surely there, unless somebody removed it.
+        names = sorted(os.listdir(self.directory))
         for path, cursor in list(self._cursors.items()):
             try:
                 cursor.file.refresh()
             except FileNotFoundError:
                 del self._cursors[path]  # Its process has stopped, and never used it.
+            else:
+                self._note_ordinal(cursor.file)
         for name in names:
             if name not in self._seen and fnmatchcase(name, SEGMENT_FILES):
                 self._find(name)
@@ -218,6 +221,7 @@ class Scan:
             self._refuse((int(name[1:7]), int(name[8:14])), error)
             return
         self._seen.add(name)
+        self._note_ordinal(file)
         # Its control file was there first, and counts what the process lost: without it who knows.
         control = self.directory / control_name(file.process)
         if control.name not in self._controls and not control.exists():
@@ -227,19 +231,20 @@ class Scan:
         if not offset.done:
             self._cursors[path] = _Cursor(file, offset)
 
+    def _note_ordinal(self, file: SegmentFile) -> None:
+        if file.writer is not None:
+            self._ordinals[file.writer] = max(file.ordinal, self._ordinals.get(file.writer, -1))
+
     def grown(self) -> bool:
         """There is more to read."""
         self.look()
-        return bool(self._unreadable) or any(
-            c.file.writer is not None and c.file.committed[0] > c.offset.bytes
-            for c in self._cursors.values()
-        )
+        return bool(self._unreadable) or any(c.unread for c in self._cursors.values())
 
     def _refuse(self, key: tuple[int, int], error: Exception) -> None:
         """Keep a file that can't be read as a gap of unknown size, once."""
         if key not in self._offsets:
             self._offsets[key] = Offset(*key, 0, 0, done=True)
-            gap = _gap(key[0], None, Reason.DAMAGED, None, 0, (None, None, None, None))
+            gap = gap_row(key[0], None, Reason.DAMAGED, None, 0, _NOWHERE)
             self._unreadable.append(
                 (self._offsets[key], gap | {"open": False, "detail": str(error)})
             )
@@ -274,7 +279,7 @@ class Scan:
             parts.append(found)
             self._facts(records, writer, file.process, batch)
             if first_read:
-                batch.anchors.append(_anchor(file.process, file.anchor))
+                batch.anchors.append(anchor_row(file.process, file.anchor))
             self._account(cursor, writer, records, committed, count, batch)
             offset.bytes = end
             batch.offsets.append(offset)
@@ -314,8 +319,7 @@ class Scan:
         offset.events = committed
 
     def _damaged(self, cursor: _Cursor, writer: int, count: int, detail: str, batch: Batch) -> None:
-        none = (None, None, None, None)
-        row = _gap(cursor.file.process, writer, Reason.DAMAGED, None, count, none)
+        row = gap_row(cursor.file.process, writer, Reason.DAMAGED, None, count, _NOWHERE)
         batch.gaps.append(row | {"open": False, "detail": detail})
 
     def _facts(self, records: Records, writer: int, process: int, batch: Batch) -> None:
@@ -323,7 +327,7 @@ class Scan:
             content = fact.content
             row: Row = {"process": process, "time_ns": fact.time_ns}
             if fact.fact is Fact.REQUEST:
-                batch.requests.append(row | _request(content) | {"order": fact.order})
+                batch.requests.append(row | request_row(content) | {"order": fact.order})
             elif fact.fact is Fact.HOOK:
                 row |= {"name": content["name"], "live": content["live"]}
                 batch.hooks.extend(row | {"op": operation(op)} for op in content["ops"])
@@ -333,7 +337,7 @@ class Scan:
                 batch.notes.append(row | {"key": content["key"], "value": text})
             else:
                 for reason, op, count in content["lost"]:
-                    gap = _gap(process, writer, reason, op, count, tuple(content["window"]))
+                    gap = gap_row(process, writer, reason, op, count, tuple(content["window"]))
                     gap["open"] = False
                     self._close(gap)
                     batch.gaps.append(gap)
@@ -343,46 +347,3 @@ class Scan:
         if gap["op"] is not None:
             key = gap["writer"], gap["reason"], gap["op"]
             self._closed[key] = self._closed.get(key, 0) + gap["count"]
-
-
-def _request(content: dict[str, Any]) -> Row:
-    return {
-        "request": content["number"],
-        "request_id": content["id"],
-        "attempt": content["attempt"],
-        "client_id": content["client"] or None,
-        "trace_parent": content["parent"] or None,
-    }
-
-
-def operation(code: int) -> str:
-    """How SQL spells the op or fact of a code."""
-    return Fact(code).name.lower() if code >= min(Fact) else op_name(Op(code))
-
-
-def _gap(
-    process: int,
-    writer: int | None,
-    reason: int,
-    op: int | None,
-    count: int,
-    window: tuple[int | None, ...],
-) -> Row:
-    first_order, last_order, first_ns, last_ns = window
-    return {
-        "process": process,
-        "writer": writer,
-        "reason": Reason(reason).name.lower(),
-        "op": None if op is None else operation(op),
-        "count": count,
-        "first_order": first_order,
-        "last_order": last_order,
-        "first_ns": first_ns,
-        "last_ns": last_ns,
-        "open": True,
-        "detail": None,
-    }
-
-
-def _anchor(process: int, anchor: tuple[int, int]) -> Row:
-    return {"process": process, "monotonic_ns": anchor[0], "realtime_ns": anchor[1]}

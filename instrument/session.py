@@ -100,7 +100,12 @@ class Session:
 
     def _watch(self) -> None:
         """From time to time: a collector runs, and what is written can still be found."""
-        if os.path.exists(self.directory):  # unlike Path.exists it never raises
+        try:
+            os.stat(self.directory)
+            gone = False
+        except OSError as error:  # Who may not look doesn't know.
+            gone = isinstance(error, FileNotFoundError)
+        if not gone:
             if self._collector:
                 self._collector.check()
         elif not self._gone:

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from . import expand, schema
 from .arrow import enum_ddl, events_ddl, events_table
+from .batch import Batch, Offset, Row
 from .expand import Events
 from .generations import Generations, slot_of
-from .scan import Batch, Offset, Row, Scan
+from .scan import Scan
 
 NAME = "live.duckdb"
 THREADS = 2

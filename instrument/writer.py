@@ -116,6 +116,7 @@ class Writer:
             self._close_gap()
         if self._segment is not None:
             self._words = self._map = self._crcs = None
+            self._control.progress(self._block, self._ordinal + 1, self._seq)
             seal(self._segment)
 
     def _append(self, way: Plan, op: Op, given: dict[str, Any], order: int) -> None:
@@ -184,6 +185,7 @@ class Writer:
         self._end, self._first = layout.SEGMENT_HEADER_DATA, self._seq
         self._words[layout.WORD_ORDINAL] = self._ordinal
         self._words[layout.WORD_OWNER] = self._control.writer(self._block) + 1
+        self._control.progress(self._block, self._ordinal + 1, self._seq)
         return True
 
     def _lose(self, op: int, events: int, order: int, reason: Reason) -> None:

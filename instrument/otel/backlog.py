@@ -6,10 +6,10 @@ from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from slotscope.instrument.scan import Batch
+from slotscope.instrument.batch import Batch
 
 if TYPE_CHECKING:
-    from slotscope.instrument.scan import Row
+    from slotscope.instrument.batch import Row
 
 BATCHES_MAX = 1024
 """More don't wait, however few events they have: one takes some KiB even if it has a single one."""

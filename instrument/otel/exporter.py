@@ -13,7 +13,7 @@ from .send import Retry, Sender, SendError
 from .window import SpanWindow
 
 if TYPE_CHECKING:
-    from slotscope.instrument.scan import Batch, Row
+    from slotscope.instrument.batch import Batch, Row
 
     from .endpoint import Endpoint
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from slotscope.instrument.scan import Batch, Row
+    from slotscope.instrument.batch import Batch, Row
 
 KEEP_SLACK_S = 60.0
 """Names of requests, and that a span was sent, are remembered this much longer than events: a name

@@ -18,9 +18,9 @@ from children import Spawn, output
 
 import slotscope
 from slotscope.instrument import probe, spawn, store
-from slotscope.instrument.collector import Collector, CollectorError
+from slotscope.instrument.collector import Collector, CollectorError, Reading
 from slotscope.instrument.event import Op
-from slotscope.instrument.scan import Batch, Scan
+from slotscope.instrument.scan import Scan
 
 ORDER = "SELECT * FROM events ORDER BY writer, seq"
 
@@ -136,9 +136,9 @@ def test_what_trickles_in_is_gathered(tmp_path: Path, spawn: Spawn) -> None:
     batches: list[int] = []
 
     class Counting(Collector):
-        def _step(self, scan: Scan, store: store.Store) -> Batch:
+        def _step(self, found: Reading, store: store.Store) -> None:
             batches.append(self.stored_count)
-            return super()._step(scan, store)
+            super()._step(found, store)
 
     interval_s = 0.2
     begun_s = time.monotonic()
@@ -367,3 +367,17 @@ def test_a_damaged_file_is_refused_by_the_collector_and_not_needed_by_readers(
     with pytest.raises(store.StoreError, match="made anew from the segments"):
         collect(directory)
     assert len(rows(directory)) == 50 * 9
+
+
+def test_one_batch_is_read_while_another_is_stored(tmp_path: Path) -> None:
+    directory = tmp_path / "trace"
+    for _ in range(4):
+        talk(directory)
+    expected = rows(directory)
+    collector = Collector(directory, linger_s=0, events_max=1)
+    collector.run()
+    assert collector.stored_count == len(expected)
+    with slotscope.open(directory) as trace:
+        assert trace.stored
+        assert trace.sql(ORDER).to_pylist() == expected
+    assert collect(directory).stored_count == 0

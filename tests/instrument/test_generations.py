@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slotscope.instrument import expand, generations, store
+from slotscope.instrument.batch import Batch
 from slotscope.instrument.event import Op, Outcome
 from slotscope.instrument.expand import Events
-from slotscope.instrument.scan import Batch
 
 Act = tuple[Op, int, int, int | None, bool]
 """op, slot, how far its launch lies back (0: a host act), src_slot, failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import slotscope
 from slotscope.instrument import layout, probe
 from slotscope.instrument.arrow import events_table
+from slotscope.instrument.collector import Collector
 from slotscope.instrument.event import Op, Role
 from slotscope.instrument.scan import Scan
 from slotscope.instrument.segment import SegmentError, SegmentFile
@@ -135,3 +137,55 @@ def test_an_unknown_control_version_is_refused_by_name(tmp_path: Path, whole: An
     directory = lay(tmp_path / "trace", changed, segment)
     with pytest.raises(slotscope.TraceError, match=r"version 99.*p000000\.ctl"):
         slotscope.open(directory)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("collected", [False, True])
+def test_missing_last_segments_are_counted(tmp_path: Path, crashed: bool, collected: bool) -> None:
+    """Of a writer that stopped, to the event; of one that was killed, up to its last segment."""
+    directory = tmp_path / "trace"
+    child = os.fork()
+    if child == 0:
+        probe.start(directory, collector=False)
+        for _ in range(30):
+            probe.emit(Op.FREE, slots=[1, 2, 3])
+            probe.note("filler", "x" * 500_000)
+        if not crashed:
+            probe.stop()
+        os._exit(0)
+    os.waitpid(child, 0)
+    used = [p for p in sorted(directory.glob("*.seg")) if SegmentFile(p).writer is not None]
+    assert len(read(directory)[0]) == 90
+    assert read(directory)[1] == []
+    used[-1].unlink()
+    if collected:
+        Collector(directory, linger_s=0).run()
+    with slotscope.open(directory) as trace:
+        there = trace.sql("FROM events").num_rows
+        (gap,) = trace.sql("FROM gaps").to_pylist()
+    assert 0 < there < 90
+    assert gap["reason"] == "damaged"
+    assert gap["count"] == (0 if crashed else 90 - there)
+    assert "last segments of writer 1 are missing" in gap["detail"]
+
+
+def test_a_trace_without_any_segment_is_not_clean(tmp_path: Path) -> None:
+    directory = tmp_path / "trace"
+    probe.start(directory, collector=False)
+    probe.hook("Pool.free", [Op.FREE], live=True)
+    probe.emit(Op.FREE, slots=[1, 2, 3])
+    probe.stop()
+    (directory / layout.segment_name(0, 0)).unlink()
+    assert check(directory, [{}] * 3) == 3
+
+
+def test_what_was_stored_before_it_was_removed_is_not_missing(tmp_path: Path) -> None:
+    directory = tmp_path / "trace"
+    probe.start(directory, collector=False)
+    probe.emit(Op.FREE, slots=[1, 2, 3])
+    probe.stop()
+    Collector(directory, linger_s=0).run()
+    (directory / layout.segment_name(0, 0)).unlink()
+    with slotscope.open(directory) as trace:
+        assert trace.sql("FROM events").num_rows == 3
+        assert trace.sql("FROM gaps").num_rows == 0
