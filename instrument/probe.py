@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from . import native
 from .event import Component, Kind, Op, Outcome, Role, Source, Unit
 from .layout import Fact
 from .session import Overflow, Session, Voice
@@ -75,7 +76,7 @@ def _silent(
 
 
 def _speak(op: Op, **given: Any) -> int:
-    """The live form of `_silent`."""
+    """The live form of `_silent`; the compiled one hands it what is not common."""
     try:
         voice: Voice = _local.voice
     except AttributeError:
@@ -116,7 +117,8 @@ def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool 
             f"This process is traced into {_session.directory} already, so {trace_dir} would get "
             "nothing. Call probe.stop() first."
         )
-    session = Session(Path(trace_dir).absolute(), collector=collector)
+    ring = native.compiled(_speak)
+    session = Session(Path(trace_dir).absolute(), collector=collector, ring=ring)
     try:
         session.register()
     except OSError as error:
@@ -149,6 +151,8 @@ def stop() -> None:
         return
     session, _session = _session, None
     emit, level = _silent, 0
+    if session.ring is not None:
+        session.ring.detach_all()
     os.environ.pop(ENVIRONMENT, None)
     session.stop()
     _local = threading.local()
@@ -226,7 +230,9 @@ def _voice() -> Voice:
 def _open(session: Session) -> None:
     global _session, _local, emit, level
     _session, _local, level = session, session.local, 1
-    emit = cast("Any", _speak)
+    if session.ring is not None:
+        session.ring.detach_all()
+    emit = cast("Any", _speak if session.ring is None else session.ring.speak)
     atexit.register(stop)
     if "multiprocessing.util" in sys.modules:
         # Children of multiprocessing end without atexit. Their end would look like a crash.

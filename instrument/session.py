@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Any, Protocol
 
 from . import spawn
 from .control import Control
 from .event import Op
 from .layout import Fact, Reason
+from .place import Place
 from .roller import Roller
 from .writer import Writer, slot_count
 
@@ -67,8 +69,10 @@ class _Seat:
 class Session:
     """What `probe` holds while it is live. A forked child that says nothing leaves no trace."""
 
-    def __init__(self, directory: Path, *, collector: bool) -> None:
+    def __init__(self, directory: Path, *, collector: bool, ring: ModuleType | None = None) -> None:
+        """`ring`: what writers' places are made of, where it is compiled."""
         self.directory = directory
+        self.ring = ring
         self.facts: list[tuple[Fact, dict[str, Any]]] = []  # what a forked child says again
         self.orders = itertools.count(1)
         self.requests = itertools.count(1)
@@ -120,7 +124,7 @@ class Session:
         """The session of a process that was forked from this one; not yet registered."""
         if self._control is not None:
             self._control.let_go()
-        child = Session(self.directory, collector=self._collector is not None)
+        child = Session(self.directory, collector=self._collector is not None, ring=self.ring)
         child.facts = list(self.facts)
         return child
 
@@ -152,6 +156,8 @@ class Session:
             self.local.voice = voice
             if writer is not None:
                 self.local.seat = _Seat(writer, self._idle)
+                if self.ring is not None:
+                    self.ring.attach(writer.place)
             for fact, content in self.facts if fresh else ():
                 voice.state(fact, content)
             return voice
@@ -162,6 +168,8 @@ class Session:
             return self._idle.popleft()
         if self._control is None or self._roller is None or not self._control.blocks:
             return None
-        writer = Writer(self._control, self._control.blocks.popleft(), self._roller, self.orders)
+        place = Place(self.orders) if self.ring is None else self.ring.Ring(self.orders)
+        block = self._control.blocks.popleft()
+        writer = Writer(self._control, block, self._roller, self.orders, place)
         self._writers.append(writer)
         return writer

@@ -26,80 +26,74 @@ class Writer:
 
     __slots__ = (
         "_block",
-        "_busy",
         "_control",
         "_crcs",
-        "_end",
-        "_first",
-        "_gap",
-        "_map",
         "_orders",
         "_ordinal",
         "_reported",
         "_roller",
         "_segment",
-        "_seq",
         "_words",
+        "place",
     )
 
-    def __init__(self, control: Control, block: int, roller: Roller, orders: Iterator[int]) -> None:
+    def __init__(
+        self, control: Control, block: int, roller: Roller, orders: Iterator[int], place: Any
+    ) -> None:
+        """`place` is a `Place`, or its compiled twin."""
         self._control, self._block = control, block
         self._roller, self._orders = roller, orders
+        self.place = place
         self._segment: Segment | None = None
-        self._map: Any = None
         self._words: Any = None
         self._crcs: Any = None
-        self._end = SEGMENT_SIZE  # Full, so that the first record takes a segment.
-        self._seq = 0
-        self._first = 0  # seq of this segment's first event
         self._ordinal = -1
-        self._busy = False
-        self._gap = False
         self._reported = [0] * (layout.BLOCK_REASONS * layout.OP_CODES)
 
     @property
     def next_seq(self) -> int:
         """What the next event will be numbered."""
-        return self._seq
+        seq: int = self.place.seq
+        return seq
 
     def append(self, op: Op, given: dict[str, Any]) -> int:
         """Store a call of `probe.emit`; its order. What can't be stored is counted."""
-        order = next(self._orders)
-        if self._busy:
+        place, order = self.place, next(self._orders)
+        if place.busy:
             # A signal handler or a finaliser spoke from inside this very function.
             self._lose(op, 1, order, Reason.REFUSED)
             return order
-        self._busy = True
+        place.busy = True
         try:
             # Most calls have one value for each argument: this is `_publish`, written out.
             arguments = tuple(given)
             way = PLANS.get(arguments) or plan(arguments)
-            at = self._end
+            at = place.end
             end = at + way.size
-            if way.single and end <= SEGMENT_SIZE and not self._gap:
-                seq = self._seq
+            if way.single and end <= SEGMENT_SIZE and not place.gap:
+                seq = place.seq
                 head = (way.tags[op], seq, order, monotonic_ns(), way.shape)
                 record = way.pack(*head + way.pick(given))
-                self._map[at:end] = record
+                place.map[at:end] = record
                 self._crcs[at >> 2] = crc32(record)
-                self._end = end
-                self._seq = seq = seq + 1
-                self._words[WORD_COMMIT] = (seq - self._first << COMMIT_SHIFT) + end
+                place.end = end
+                place.seq = seq = seq + 1
+                self._words[WORD_COMMIT] = (seq - place.first << COMMIT_SHIFT) + end
             else:
                 self._append(way, op, given, order)
         except Exception:
             self._retry(op, given, order)
         finally:
-            self._busy = False
+            place.busy = False
         return order
 
     def state(self, fact: Fact, content: dict[str, Any]) -> None:
         """Store a fact: a request, a hook, a note."""
         order = next(self._orders)
-        if self._busy:
+        if self.place.busy:
             self._lose(fact, 1, order, Reason.REFUSED)
             return
-        self._busy = True
+        self.place.busy = True
         try:
             self._close_gap()
             if not self._fact(fact, content, order):
@@ -107,26 +101,26 @@ class Writer:
         except Exception as error:
             self._refuse(fact, {}, order, error)
         finally:
-            self._busy = False
+            self.place.busy = False
 
     def close(self) -> None:
         """Seal the segment. Only when the thread says nothing more."""
-        self._busy = True
+        self.place.busy = True
         with contextlib.suppress(Exception):
             self._close_gap()
         if self._segment is not None:
-            self._words = self._map = self._crcs = None
-            self._control.progress(self._block, self._ordinal + 1, self._seq)
+            self._words = self._crcs = self.place.map = None
+            self._control.progress(self._block, self._ordinal + 1, self.place.seq)
             seal(self._segment)
 
     def _append(self, way: Plan, op: Op, given: dict[str, Any], order: int) -> None:
         """Store any call whose values have the types of the latest call of its site."""
-        if self._gap:
+        if self.place.gap:
             self._close_gap()
         values = way.pick(given)
         if not way.whole:
             way.learn(values)
-        record, n = way.form.record(values, op, self._seq, order, monotonic_ns())
+        record, n = way.form.record(values, op, self.place.seq, order, monotonic_ns())
         # A call on no slots says nothing.
         if n and not self._publish(record, n):
             self._lose(op, n, order, Reason.FULL)
@@ -149,26 +143,27 @@ class Writer:
         if size > _FACT_SIZE_MAX:
             raise RecordError(f"a fact of {size} bytes; {_FACT_SIZE_MAX} is the most")
         tag, shape = tag_word(size, fact), shape_word(0, 0, 0)
-        head = _FACT_HEADER.pack(tag, self._seq, order, monotonic_ns(), shape)
+        head = _FACT_HEADER.pack(tag, self.place.seq, order, monotonic_ns(), shape)
         return self._publish(head + text, 0)
 
     def _publish(self, record: bytes, n: int) -> bool:
         """Copy a record in and commit it; False if there is no room."""
-        at = self._end
+        place = self.place
+        at = place.end
         end = at + len(record)
         if end > SEGMENT_SIZE:
             if not self._roll():
                 return False
-            at = self._end
+            at = place.end
             end = at + len(record)
             if end > SEGMENT_SIZE:
                 raise RecordError(f"a record of {len(record)} bytes is longer than a segment")
-        self._map[at:end] = record
+        place.map[at:end] = record
         self._crcs[at >> 2] = crc32(record)
         # An interrupt between these lines leaves a record that the next commit publishes too.
-        self._end = end
-        self._seq += n
-        self._words[WORD_COMMIT] = (self._seq - self._first << COMMIT_SHIFT) + end
+        place.end = end
+        place.seq += n
+        self._words[WORD_COMMIT] = (place.seq - place.first << COMMIT_SHIFT) + end
         return True
 
     def _roll(self) -> bool:
@@ -176,21 +171,23 @@ class Writer:
         fresh = self._roller.take() if self._segment else self._roller.first()
         if fresh is None:
             return False
-        if self._segment is not None:
+        full, place = self._segment, self.place
+        if full is not None:
             self._words[layout.WORD_SEALED] = 1
-            self._roller.retire(self._segment)
         self._ordinal += 1
         self._segment = fresh
-        self._map, self._words, self._crcs = fresh.map, fresh.words, fresh.crcs
-        self._end, self._first = layout.SEGMENT_HEADER_DATA, self._seq
+        self._words, self._crcs, place.map = fresh.words, fresh.crcs, fresh.map
+        place.end, place.first = layout.SEGMENT_HEADER_DATA, place.seq
+        if full is not None:
+            self._roller.retire(full)  # Only now: a map that somebody still has can't be closed.
         self._words[layout.WORD_ORDINAL] = self._ordinal
         self._words[layout.WORD_OWNER] = self._control.writer(self._block) + 1
-        self._control.progress(self._block, self._ordinal + 1, self._seq)
+        self._control.progress(self._block, self._ordinal + 1, self.place.seq)
         return True
 
     def _lose(self, op: int, events: int, order: int, reason: Reason) -> None:
         self._control.lose(self._block, op, events, order, reason)
-        self._gap = True
+        self.place.gap = True
 
     def _refuse(self, op: int, given: dict[str, Any], order: int, error: Exception) -> None:
         # An op that is no number can't be counted under one; and nothing may be raised.
@@ -200,7 +197,7 @@ class Writer:
 
     def _close_gap(self) -> None:
         """Say in the sequence itself what was lost here, once there is room again."""
-        if not self._gap:
+        if not self.place.gap:
             return
         lost = self._control.lost(self._block)
         counts = [
@@ -210,7 +207,7 @@ class Writer:
         ]
         window = self._control.window(self._block)
         if self._fact(Fact.GAP, {"window": window, "lost": counts}, next(self._orders)):
-            self._reported, self._gap = lost, False
+            self._reported, self.place.gap = lost, False
             self._control.close_gap(self._block)
 
 
