@@ -29,6 +29,7 @@ class Slot:
     written: bool = False
     depth: int | None = None
     commit: bool = False  # the last write was one
+    home: int | None = None  # node that it was filed under
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Machine:
             self.slots[row["slot"]] = Slot(True, row.get("request"), row.get("role"))
         elif row["op"] == "free":
             self._accuse("D10", not slot.live, row)
-            slot.live, slot.request, slot.node = False, None, False
+            slot.live, slot.request, slot.node, slot.home = False, None, False, None
         elif row["op"] in WRITES:
             self._write(row, slot)
         elif not void:
@@ -111,6 +112,10 @@ class Machine:
             self._accuse("D2", not slot.written, row)
             off_grid = bool(row.get("grid")) and row["label"] % row["grid"] != 0
             self._accuse("D1", off_grid or (slot.written and row["label"] != slot.depth), row)
+        if row["op"] == "insert" and slot.home is None:
+            slot.home = row["node"]
+        elif row["op"] in ("match", "evict"):
+            self._accuse("D11", slot.home not in (None, row["node"]), row)
         # Whoever gives a free slot away is told so once; from then on it is taken to be held.
         if row["op"] in ("donate", "insert"):
             slot.live, slot.request, slot.node = True, None, True
