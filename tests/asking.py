@@ -7,27 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from slotscope.engine.combinations.cell import DRAFTERS as DRAFTERS
 from slotscope.engine.config import EngineConfig
 from slotscope.engine.engine import Engine
 from slotscope.engine.request import SamplingParams
 
 Build = Callable[..., Engine]
 """The `build` fixture: `build(**knobs)` makes an engine on the random checkpoint."""
-
-
-DRAFTERS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "NGRAM": {"speculative_algorithm": "NGRAM"},
-    "NEXTN": {"speculative_algorithm": "NEXTN"},
-    "DFLASH": {"speculative_algorithm": "DFLASH"},
-    "DSPARK": {"speculative_algorithm": "DSPARK"},
-    "tree": {
-        "speculative_algorithm": "EAGLE",
-        "speculative_eagle_topk": 2,
-        "speculative_num_draft_tokens": 7,
-    },
-}
-"""Knobs of every drafter."""
 
 
 def engine_on(checkpoint: Path, **knobs: Any) -> Engine:
