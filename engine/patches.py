@@ -22,6 +22,9 @@ PATCHES: dict[str, str] = {
 }
 """Name and what it does while it is on."""
 
+GRIDS = frozenset({"checkpoint-grid", "track-grid"})
+"""Those that keep every checkpoint at a depth that the tree can name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Patches:
@@ -31,14 +34,18 @@ class Patches:
 
     @staticmethod
     def without(names: Iterable[str]) -> Patches:
-        """All on but these. Raises ConfigError for a name that is none."""
+        """All on but these. Raises ConfigError for a name that is none.
+
+        Without a grid the insert guard is off as well: it would keep out what a grid lets through,
+        and upstream had lost it when the grids were wrong.
+        """
         off = frozenset(names)
         if unknown := sorted(off - PATCHES.keys()):
             raise ConfigError(
                 f"no patch is called {', '.join(unknown)}. "
                 f"The patches are: {', '.join(sorted(PATCHES))}."
             )
-        return Patches(off)
+        return Patches(off | {"insert-depth-guard"} if off & GRIDS else off)
 
     def on(self, name: str) -> bool:
         """Is this fix in force?"""

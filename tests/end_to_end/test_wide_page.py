@@ -63,8 +63,7 @@ TWINS = [
 def test_the_donate_is_found_before_a_wrong_answer_is_served(
     build: Build, tmp_path: Path, patch: str, prompt: int, answer: int, depth: int
 ) -> None:
-    off = (patch, "insert-depth-guard")
-    told = donate_and_continue(build, tmp_path / "trace", off, prompt, answer)
+    told = donate_and_continue(build, tmp_path / "trace", (patch,), prompt, answer)
     (finding,) = told.before.report.findings
     assert (finding.detector, told.before.ops["donate"]) == ("D1", 1)
     assert f"at {depth} tokens" in finding.because
@@ -82,16 +81,4 @@ def test_with_the_grid_the_donate_is_right(
     told = donate_and_continue(build, tmp_path / "trace", off, prompt, answer)
     assert set(told.before.verdicts.values()) == {"clean"}
     assert told.warm.usage.cached_tokens == 512
-    assert told.warm.output == told.cold.output
-
-
-@pytest.mark.parametrize(("patch", "prompt", "answer", "depth"), TWINS)
-def test_without_the_grid_the_guard_refuses_the_donate(
-    build: Build, tmp_path: Path, patch: str, prompt: int, answer: int, depth: int
-) -> None:
-    """The answer is right, and made without the checkpoint that the grid would have left."""
-    told = donate_and_continue(build, tmp_path / "trace", (patch,), prompt, answer)
-    assert set(told.before.verdicts.values()) == {"clean"}
-    assert told.before.ops["donate suppressed"] >= 1
-    assert told.warm.usage.cached_tokens == 0
     assert told.warm.output == told.cold.output

@@ -10,7 +10,9 @@ from asking import greedy, random_prompt
 
 from slotscope.engine.config import ConfigError
 from slotscope.engine.engine import Engine
-from slotscope.engine.patches import PATCHES, Patches
+from slotscope.engine.patches import GRIDS, PATCHES, Patches
+from slotscope.engine.request import Request
+from slotscope.instrument.event import Role
 
 
 def test_an_unknown_patch_is_named_with_the_known_ones() -> None:
@@ -19,9 +21,30 @@ def test_an_unknown_patch_is_named_with_the_known_ones() -> None:
 
 
 def test_each_patch_can_be_switched_off_alone() -> None:
-    for name in PATCHES:
+    for name in PATCHES.keys() - GRIDS:
         patches = Patches.without([name])
         assert [other for other in PATCHES if not patches.on(other)] == [name]
+
+
+@pytest.mark.parametrize("grid", sorted(GRIDS))
+def test_without_a_grid_its_guard_is_off_too(grid: str) -> None:
+    patches = Patches.without([grid])
+    assert {name for name in PATCHES if not patches.on(name)} == {grid, "insert-depth-guard"}
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_the_tree_takes_no_state_under_another_depth(
+    build: Callable[..., Engine], guarded: bool
+) -> None:
+    engine = build(page_size=128, without_patch=() if guarded else ("insert-depth-guard",))
+    cache = engine.scheduler.cache
+    request = Request("asked", random_prompt(220, seed=7), greedy(1))
+    running = cache.admit(request, slots=2, ahead=1)
+    assert running is not None
+    keep = cache.take_slot(running, Role.KEEP, evict=False)
+    assert keep is not None
+    assert cache.publish(running, keep, 192, Role.KEEP, 64) != guarded
+    assert (cache.tree.match(request.tokens, "") is None) == guarded
 
 
 def test_without_shared_commit_ngram_goes_wrong(build: Callable[..., Engine]) -> None:
@@ -42,12 +65,11 @@ def test_without_shared_commit_ngram_goes_wrong(build: Callable[..., Engine]) ->
     ("off", "wrong"),
     [
         ((), False),
-        (("checkpoint-grid",), False),  # the tree refuses what is off its pages
         (("insert-depth-guard",), False),  # nothing is off its pages
-        (("checkpoint-grid", "insert-depth-guard"), True),
+        (("checkpoint-grid",), True),
     ],
 )
-def test_a_state_off_the_tree_page_is_refused_or_wrong(
+def test_a_prefill_state_off_the_tree_page_is_wrong(
     build: Callable[..., Engine], off: tuple[str, ...], wrong: bool
 ) -> None:
     """The page is 128 and states come every 64: depth 192 can't be named."""
@@ -61,11 +83,10 @@ def test_a_state_off_the_tree_page_is_refused_or_wrong(
     ("off", "wrong"),
     [
         ((), False),
-        (("track-grid",), False),  # the tree refuses what is off its pages
-        (("track-grid", "insert-depth-guard"), True),
+        (("track-grid",), True),
     ],
 )
-def test_decode_off_the_tree_page_is_refused_or_wrong(
+def test_a_decode_state_off_the_tree_page_is_wrong(
     build: Callable[..., Engine], off: tuple[str, ...], wrong: bool
 ) -> None:
     """The page is 128 and decode tracks every 64: the request ends with the state of 192."""
