@@ -12,6 +12,7 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Op
 
 from .cache import Cache
+from .cadence import Cadence
 from .checkpoints import BY_NAME
 from .config import ConfigError, EngineConfig
 from .decode import Decode
@@ -104,7 +105,8 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
         stable_rows=patches.on("pp-stable-rows") or not piped,
     )
     prefill = Prefill(config, cache, strategy, chunk)
-    decode = Decode(cache, strategy, config.draft_tokens, config.draft_room)
+    cadence = Cadence(config.ring_length, grids)
+    decode = Decode(cache, strategy, cadence, config.draft_tokens, config.draft_room)
     eos_ids, tells = frozenset(model.eos_ids), commits and not piped
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
@@ -189,6 +191,7 @@ def _memory(config: EngineConfig, model: Model, device: torch.device, dtype: tor
         slots=config.max_mamba_cache_size + 1,
         rows=config.max_running_requests + 1 if config.draft_tokens else 0,
         draft_tokens=config.draft_tokens,
+        ring=config.ring_length,
         dtype=dtype,
         device=device,
     )

@@ -23,7 +23,14 @@ class Item:
     source: int | None = None  # first forward: slot to restore from
     node: int | None = None  # and the node that holds it
     fresh: bool = False  # first forward: the live slot is initialised here
+    pending: int = 0  # inputs in the slot's replay ring before it, which the state lacks
+    folds: bool = True  # afterwards there are none; False: there is one more
     steps: bool = False  # a decode step, alone or beside the prompts of a mixed prefill
+
+    @property
+    def left(self) -> int:
+        """Inputs in the slot's replay ring after it."""
+        return 0 if self.folds else self.pending + 1
 
     @property
     def live_slot(self) -> int:

@@ -88,9 +88,17 @@ class Cache:
         self.slots.free(lease, running.owner, role)
 
     def publish(
-        self, running: Running, lease: Lease, depth: int, role: Role, grid: int | None
+        self,
+        running: Running,
+        lease: Lease,
+        depth: int,
+        role: Role,
+        grid: int | None,
+        *,
+        ring: int = 0,
     ) -> bool:
-        """Donate a checkpoint of `depth` tokens to the tree, with the KV up to there.
+        """Donate a checkpoint of `depth` tokens to the tree, with the KV up to there. The last
+        `ring` of them are in its replay ring, and its state lacks them.
 
         Afterwards the lease is the tree's, or freed where the tree had one already. False: the
         donation was not made, and the lease is still the request's.
@@ -104,6 +112,7 @@ class Cache:
             "request": running.number,
             "label": label,
             "grid": grid,
+            "ring": ring or None,
         }
         if label != depth and self._patches.on("insert-depth-guard"):
             self.slots.tell(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
@@ -119,7 +128,7 @@ class Cache:
             self.slots.free(lease, running.owner, role)
         else:
             self.slots.give(lease, running.owner, Owner(node=node.id))
-            self.tree.hold(node, lease)
+            self.tree.hold(node, lease, ring)
         self._share(running, node, had)
         return True
 
@@ -184,6 +193,7 @@ class Cache:
         running = Running(
             request, request.number, row, None, locations, cached, node, len(tokens), cached, source
         )
+        running.pending = node.ring if node else 0
         running.live = self.take_slot(running, Role.LIVE, evict=True)
         assert running.live is not None, "admit has made sure that a slot is within reach"
         return running

@@ -60,6 +60,13 @@ class EngineConfig:
     mamba_track_interval: int = field(
         default=256, metadata={"help": "decode leaves a checkpoint so often"}
     )
+    enable_linear_replayssm: bool = field(
+        default=False,
+        metadata={"help": "decode keeps inputs in a ring beside the state, and folds them later"},
+    )
+    linear_replayssm_cache_len: int = field(
+        default=16, metadata={"help": "inputs that a slot's replay ring holds"}
+    )
     disable_overlap_schedule: bool = field(
         default=False, metadata={"help": "retire each forward before the next is launched"}
     )
@@ -139,6 +146,11 @@ class EngineConfig:
         return self.speculative_num_draft_tokens or default
 
     @property
+    def ring_length(self) -> int:
+        """Inputs that a slot's replay ring holds; 0: there is none."""
+        return self.linear_replayssm_cache_len if self.enable_linear_replayssm else 0
+
+    @property
     def draft_room(self) -> int:
         """KV locations behind a row's tokens that one draft and its verify write."""
         # The head's last step is not fed back, so its guesses have no KV.
@@ -170,6 +182,7 @@ class EngineConfig:
             "speculative_num_steps",
             "pp_size",
             "speculative_eagle_topk",
+            "linear_replayssm_cache_len",
         ):
             if not 1 <= (value := getattr(self, name)) <= SIZE_MAX:
                 raise ConfigError(f"{_flag(name)} is {value}, but must be 1 to {SIZE_MAX}.")
@@ -217,6 +230,12 @@ class EngineConfig:
             )
         self._check_stages()
         self._check_host_tier()
+        if self.enable_linear_replayssm and self.speculative_algorithm:
+            raise ConfigError(
+                "--enable-linear-replayssm keeps the inputs of decode steps, but "
+                f"{self.speculative_algorithm} takes none: all its steps are verifies, whose ring "
+                "(SGLang's --enable-linear-replayssm-spec) this engine lacks. Leave out one."
+            )
         if 2 * self.draft_tokens > self.mamba_track_interval:
             raise ConfigError(
                 f"a verify of {self.draft_tokens} tokens could cross two track depths that are "

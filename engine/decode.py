@@ -6,6 +6,7 @@ from slotscope.instrument.event import Kind
 
 from .batch import Batch, Item
 from .cache import Cache
+from .cadence import Cadence
 from .checkpoints import Strategy
 from .headroom import Headroom
 from .running import Running
@@ -15,9 +16,15 @@ class Decode:
     """All requests whose prompt is launched step together, as a decode or as a verify."""
 
     def __init__(
-        self, cache: Cache, strategy: Strategy, draft_tokens: int, draft_room: int
+        self,
+        cache: Cache,
+        strategy: Strategy,
+        cadence: Cadence,
+        draft_tokens: int,
+        draft_room: int,
     ) -> None:
         self._cache, self._strategy = cache, strategy
+        self._cadence = cadence
         self._draft_tokens, self._draft_room = draft_tokens, draft_room
         self._headroom = Headroom()
         self.running: list[Running] = []
@@ -65,7 +72,7 @@ class Decode:
         self._headroom.stepped()
         if self._draft_tokens:
             return Batch(Kind.VERIFY, tuple(self._verify(each) for each in stepping))
-        return Batch(Kind.DECODE, tuple(self._step(each) for each in stepping))
+        return Batch(Kind.DECODE, tuple(self._step(each, alone=True) for each in stepping))
 
     def join(self, prefill: Batch, micro_batch: int = 0) -> Batch:
         """A mixed prefill: beside its chunks a decode step of everybody whom KV allows one.
@@ -83,7 +90,7 @@ class Decode:
             if more:
                 grown.append((running.row, before, more))
         self._cache.rows.extend(grown)
-        steps = tuple(self._step(running) for running in stepping)
+        steps = tuple(self._step(running, alone=False) for running in stepping)
         return Batch(prefill.kind, prefill.items + steps)
 
     def _of(self, micro_batch: int) -> list[Running]:
@@ -95,11 +102,17 @@ class Decode:
             return running.length + 1
         return running.length + len(running.outstanding) * self._draft_tokens + self._draft_room
 
-    def _step(self, running: Running) -> Item:
-        start = running.length
+    def _step(self, running: Running, *, alone: bool) -> Item:
+        """A step, alone or beside the prompts of a mixed prefill, which moves states themselves."""
+        start, pending = running.length, running.pending
         running.length += 1
         target = self._strategy.aim_decode(running, running.length)
-        return Item(running, start, running.length, target, steps=True)
+        folds = not alone or self._cadence.folds(pending, start, running.length)
+        item = Item(
+            running, start, running.length, target, pending=pending, folds=folds, steps=True
+        )
+        running.pending = item.left
+        return item
 
     def _verify(self, running: Running) -> Item:
         target = self._strategy.aim_verify(running)

@@ -23,6 +23,8 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "mamba_radix_cache_strategy",
         "mamba_track_interval",
         "disable_radix_cache",
+        "enable_linear_replayssm",
+        "linear_replayssm_cache_len",
         "enable_hierarchical_cache",
         "hicache_ratio",
     ),

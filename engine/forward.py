@@ -9,6 +9,8 @@ from torch import Tensor
 
 from slotscope.instrument.event import Kind
 
+from .layers.ring import Pending
+
 
 @dataclass(frozen=True, slots=True)
 class Track:
@@ -41,6 +43,7 @@ class Forward:
     scratch: Tensor | None = None  # [B] int64, verify: scratch row that takes the per-step states
     tracks: tuple[Track, ...] = ()  # prefill only
     parents: Tensor | None = None  # [B, N] int64, tree: token that each follows; -1 = the state
+    pending: Pending | None = None  # prefill, decode: what rings hold; None: nothing, all fold
     mutual: bool = False  # the new tokens of a row see all of each other: a block
 
 

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from slotscope.instrument.event import Component
 
+from .layers.precision import wide
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -25,6 +27,12 @@ class Shape:
     key_dim: int
     value_dim: int
     has_values: bool = True  # False: a token's values are part of its keys, as in latent attention
+
+    @property
+    def ring_width(self) -> int:
+        """Numbers that a replay ring keeps of a token, at most: a key, a decay for each of its
+        channels, a value and a write strength for each head."""
+        return self.state_heads * (2 * self.key_dim + self.value_dim + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +54,14 @@ class Memory:
         Tensor  # [recurrent layers, scratch rows, draft tokens, state heads, key dim, value dim]
     )
 
+    ring: Tensor  # [recurrent layers, slots, ring length, ring width], wide dtype; length 0: none
+
     @property
     def components(self) -> dict[Component, Tensor]:
         """What a slot's state is made of, each [recurrent layers, slots, ...]. Whatever moves whole
         states moves all of these."""
-        return {Component.CONV: self.conv, Component.SSM: self.ssm}
+        parts = {Component.CONV: self.conv, Component.SSM: self.ssm, Component.RING: self.ring}
+        return {part: states for part, states in parts.items() if states.shape[2]}
 
     @staticmethod
     def allocate(
@@ -63,8 +74,10 @@ class Memory:
         dtype: torch.dtype,
         device: torch.device,
         ranks: int = 1,
+        ring: int = 0,
     ) -> Memory:
-        """Zeroed memory; the counts include the slot, the location and the row of padding.
+        """Zeroed memory; the counts include the slot, the location and the row of padding. `ring`
+        is the length of each slot's replay ring.
 
         `tokens` are those of one rank: location numbers go up to `ranks` times as many.
         """
@@ -80,6 +93,7 @@ class Memory:
             ssm=make((layers, slots, *ssm)),
             conv_steps=make((layers, *steps, *conv)),
             ssm_steps=make((layers, *steps, *ssm)),
+            ring=make((layers, slots, ring, shape.ring_width), dtype=wide(dtype)),
         )
 
     @property

@@ -118,8 +118,9 @@ class Prefill:
             source=running.source,
             node=running.node.id if running.node and running.fresh else None,
             fresh=running.fresh,
+            pending=running.pending,
         )
-        running.length, running.fresh = end, False
+        running.length, running.fresh, running.pending = end, False, 0
         return item
 
 

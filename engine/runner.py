@@ -13,6 +13,7 @@ from slotscope.instrument.event import Kind
 from .batch import Batch, Item, Launch, Result
 from .forward import Forward, Track
 from .grids import Grids
+from .layers.ring import Pending
 from .pipeline.stage import Stage
 from .request import SamplingParams
 from .rows import DISCARD, Rows
@@ -78,7 +79,8 @@ class Runner:
         count, rows, slots = self._padded(items)
         if launch.batch.kind is Kind.DECODE:
             last = self.rows.tokens[rows, self.rows.lengths[rows]][:, None]
-            return Snapshot(launch, self._steps(launch.batch, rows, slots, last), rows)
+            forward = self._steps(launch.batch, rows, slots, last)
+            return Snapshot(launch, replace(forward, pending=_pending(items)), rows)
         assert self._drafter is not None
         held = self._scratch(items)
         scratch = self._index([*held, *[DISCARD] * (len(rows) - count)])
@@ -190,6 +192,7 @@ class Runner:
             table=self.rows.table[rows, : max(item.end for item in items)],
             slots=self._index([item.live_slot for item in items]),
             tracks=tracks,
+            pending=_pending(items),
         )
 
     def _steps(
@@ -255,6 +258,13 @@ def _chained(snapshot: Snapshot, hidden: Tensor, result: Result) -> tuple[Forwar
         parents=None,
     )
     return chain, along(path, hidden.view(rows, -1, hidden.shape[-1])).flatten(0, 1)
+
+
+def _pending(items: tuple[Item, ...]) -> Pending | None:
+    """What the rings of the rows hold; None where no ring has a part in it."""
+    if all(item.folds and not item.pending for item in items):
+        return None
+    return Pending(tuple(i.pending for i in items), tuple(i.folds for i in items))
 
 
 def _asked(items: tuple[Item, ...]) -> list[SamplingParams]:

@@ -51,6 +51,7 @@ class Running:
     fill: int  # tokens to prefill: the prompt, and what was put out before a retraction
     length: int  # tokens in the state after all that is launched; a verify counts once retired
     source: int | None = None  # slot to restore from in the first forward
+    pending: int = 0  # inputs in the live slot's replay ring after all that is launched
     fresh: bool = True  # no forward has initialised the live slot yet
     pair: Pair = field(default_factory=Pair)
     tracked: Target | None = None  # left by the last prefill chunk, to be published

@@ -49,7 +49,8 @@ def staged(
         row=_rows(batch),
         role=Role.LIVE,
         depth_before=[item.start for item in items],
-        depth=[item.end for item in items],
+        depth=[item.end - item.left for item in items],
+        ring=_ring([item.left for item in items]),
         **said,
     )
     _tracks(batch, grids, said)
@@ -117,6 +118,11 @@ def _said(launch: Launch, pool: int) -> dict[str, Any]:
     }
 
 
+def _ring(inputs: list[int]) -> list[int] | None:
+    """Inputs in replay rings; nothing where all are empty."""
+    return inputs if any(inputs) else None
+
+
 def _rows(batch: Batch) -> list[int]:
     return [item.running.row for item in batch.items]
 
@@ -133,7 +139,8 @@ def _initialised(batch: Batch, said: dict[str, Any]) -> None:
             src_slot=[item.source for item in restored],
             node=[item.node for item in restored],
             label=[item.start for item in restored],
-            depth=[item.start for item in restored],
+            depth=[item.start - item.pending for item in restored],
+            ring=_ring([item.pending for item in restored]),
             role=Role.LIVE,
             **said,
         )
@@ -152,7 +159,8 @@ def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
     """Chunks scatter a state from their midst, decode steps copy the live one."""
     for steps in (False, True):
         for role, tracked in _by_role([item for item in batch.items if item.steps is steps]):
-            depths = [_depth(item.target) for item in tracked]
+            # Who resumes from it will not look into its ring: it counts with what is in the state.
+            depths = [_depth(item.target) - item.left for item in tracked]
             starts = [item.start for item in tracked]
             probe.emit(
                 Op.COPY if steps else Op.SCATTER,

@@ -34,6 +34,7 @@ class Node:
     children: dict[tuple[int, ...], Node] = field(default_factory=dict)  # by first page
     checkpoint: Lease | None = None
     host_locations: list[int] = field(default_factory=list)  # of KV that is on the host instead
+    ring: int = 0  # inputs that the checkpoint's state lacks: they are in its replay ring
     host_checkpoint: Lease | None = None  # a slot of the host tier, which has the state instead
     locks: int = 0  # requests that need the KV up to here
     pins: int = 0  # requests that resumed from, or published, this very node
@@ -101,11 +102,12 @@ class RadixTree:
             node = child if shared == len(child.key) else self._split(child, shared)
         return node, node.depth
 
-    def hold(self, node: Node, lease: Lease) -> None:
-        """Give a node its checkpoint. The pool must name the node as the owner already."""
+    def hold(self, node: Node, lease: Lease, ring: int = 0) -> None:
+        """Give a node its checkpoint, `ring` of whose inputs are in its replay ring. The pool must
+        name the node as the owner already."""
         if node.checkpoint is not None:
             raise TreeError(f"node {node.id} holds slot {node.checkpoint.slot} already.")
-        node.checkpoint = lease
+        node.checkpoint, node.ring = lease, ring
         self._touch(node)
 
     def lock(self, node: Node, request: int) -> None:

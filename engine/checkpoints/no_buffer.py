@@ -61,5 +61,6 @@ class NoBuffer(Strategy):
         assert live is not None
         if running.length > len(running.request.tokens):
             return
-        if self.cache.publish(running, live, running.length, Role.LIVE, None):
+        depth, ring = running.length, running.pending
+        if self.cache.publish(running, live, depth, Role.LIVE, None, ring=ring):
             running.live = None

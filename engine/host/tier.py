@@ -11,6 +11,7 @@ from torch import Tensor
 from slotscope.engine.memory import Memory
 from slotscope.engine.pages import PagePool
 from slotscope.engine.slots import Lease, Owner, SlotPool
+from slotscope.engine.tree import Node
 from slotscope.instrument.event import Component, Op, Role
 
 
@@ -43,7 +44,13 @@ class Pair:
 
         none = torch.zeros(0)
         host = Memory(
-            kv(device.keys), kv(device.values), states(device.conv), states(device.ssm), none, none
+            keys=kv(device.keys),
+            values=kv(device.values),
+            conv=states(device.conv),
+            ssm=states(device.ssm),
+            conv_steps=none,
+            ssm_steps=none,
+            ring=states(device.ring),
         )
         return Pair(device, host)
 
@@ -64,19 +71,19 @@ class HostTier:
         self.offloads = 0
         self.load_backs = 0
 
-    def offload(self, lease: Lease, node: int, depth: int) -> Lease:
+    def offload(self, lease: Lease, node: Node) -> Lease:
         """Copy a node's state out of its slot; there must be a free one here."""
-        mine = self.slots.allocate(Role.NODE, node=node)
+        mine = self.slots.allocate(Role.NODE, node=node.id)
         assert mine is not None, "the tree has made room"
-        self._carry(Op.OFFLOAD, lease, mine, node, depth)
+        self._carry(Op.OFFLOAD, lease, mine, node)
         self.offloads += 1
         return mine
 
-    def load_back(self, mine: Lease, lease: Lease, node: int, depth: int) -> None:
+    def load_back(self, mine: Lease, lease: Lease, node: Node) -> None:
         """Move a node's state into a slot of the device that is the node's."""
-        self._carry(Op.LOAD_BACK, lease, mine, node, depth)
+        self._carry(Op.LOAD_BACK, lease, mine, node)
         self.load_backs += 1
-        self.forget(mine, node)
+        self.forget(mine, node.id)
 
     def forget(self, mine: Lease, node: int) -> None:
         """A node's state is not kept here any longer."""
@@ -105,7 +112,7 @@ class HostTier:
         """What a move of a state takes along: all that a state is made of, either way."""
         return self._pairs[0].device.components.keys()
 
-    def _carry(self, op: Op, lease: Lease, mine: Lease, node: int, depth: int) -> None:
+    def _carry(self, op: Op, lease: Lease, mine: Lease, node: Node) -> None:
         """Copy a state between the device's slot and the one here, component by component. Each
         is told by itself: that is the manifest, which the way back must match."""
         for component in self._carried(op):
@@ -118,9 +125,10 @@ class HostTier:
             self._device.tell(
                 op,
                 slots=lease.slot,
-                node=node,
-                label=depth,
-                depth=depth,
+                node=node.id,
+                label=node.depth,
+                depth=node.depth - node.ring,
+                ring=node.ring or None,
                 role=Role.NODE,
                 component=component,
             )

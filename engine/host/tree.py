@@ -43,11 +43,11 @@ class TieredTree(RadixTree):
                 self._settle(each)
         return node, had
 
-    def hold(self, node: Node, lease: Lease) -> None:
+    def hold(self, node: Node, lease: Lease, ring: int = 0) -> None:
         """As in the plain tree. A state of the node on the host, which is the same, goes."""
         if node.host_checkpoint is not None:
             self._forget_away(node)
-        super().hold(node, lease)
+        super().hold(node, lease, ring)
 
     def load_back(self, node: Node) -> bool:
         """Bring KV and state of a locked node to the device; False if there is no room for them."""
@@ -97,13 +97,18 @@ class TieredTree(RadixTree):
             lease = self._slots.allocate(Role.NODE, node=node.id)
         if lease is None:
             return False
-        self._host.load_back(mine, lease, node.id, node.depth)
+        self._host.load_back(mine, lease, node)
         self._slots.tell(
-            Op.INSERT, slots=lease.slot, node=node.id, label=node.depth, role=Role.NODE
+            Op.INSERT,
+            slots=lease.slot,
+            node=node.id,
+            label=node.depth,
+            ring=node.ring or None,
+            role=Role.NODE,
         )
         node.host_checkpoint = None
         del self._away[node.id]
-        super().hold(node, lease)
+        super().hold(node, lease, node.ring)
         return True
 
     def _touch(self, node: Node) -> None:
@@ -152,7 +157,7 @@ class TieredTree(RadixTree):
 
     def _offload_state(self, node: Node) -> None:
         assert node.checkpoint is not None
-        node.host_checkpoint = self._host.offload(node.checkpoint, node.id, node.depth)
+        node.host_checkpoint = self._host.offload(node.checkpoint, node)
         self._away[node.id] = node
         self._drop_checkpoint(node)
 

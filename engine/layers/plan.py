@@ -29,6 +29,7 @@ class Row:
     end: int
     slot: int
     tracks: tuple[Track, ...]
+    pending: int = 0  # inputs in the slot's ring, which its state lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ def _rows(batch: Forward) -> tuple[Row, ...]:
                     f"slot {track.slot}, but prefill knows its state only every {CHUNK} tokens and "
                     "at the end. Nothing was computed. Track at one of these."
                 )
-        rows.append(Row(start, start + new, slot, tracks))
+        pending = batch.pending.inputs[number] if batch.pending else 0
+        rows.append(Row(start, start + new, slot, tracks, pending))
         start += new
     return tuple(rows)

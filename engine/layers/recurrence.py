@@ -15,6 +15,7 @@ from slotscope.instrument.event import Kind
 from slotscope.kernels.conv import conv_prefill, conv_update, conv_verify
 
 from .plan import CHUNK, Plan, Row
+from .ring import buffered_step, caught_up
 
 Fed = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """What a recurrence's operators take before the state, each [T, ...]."""
@@ -48,14 +49,16 @@ class Recurrence:
         if plan.batch.kind is Kind.PREFILL:
             return self._prefill(x, feed, plan, memory)
         if plan.batch.scratch is None:
-            return self._decode(x, feed, plan.batch.slots, memory)
+            return self._decode(x, feed, plan.batch, memory)
         return self._verify(x, feed, plan.batch, plan.batch.scratch, memory)
 
     def _prefill(self, x: Tensor, feed: Feed, plan: Plan, memory: Memory) -> Tensor:
         """Row by row through the chunked form; what they are fed is worked out at once."""
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
         fed = feed(torch.cat([self._convolve(x[r.start : r.end], r, conv) for r in plan.rows]))
-        return self._skipped(torch.cat([self._scan(fed, row, ssm) for row in plan.rows]), fed)
+        return self._skipped(
+            torch.cat([self._scan(fed, row, ssm, memory) for row in plan.rows]), fed
+        )
 
     def _convolve(self, x: Tensor, row: Row, conv: Tensor) -> Tensor:
         """[t, channels] of one row; its slots get the windows."""
@@ -67,10 +70,13 @@ class Recurrence:
             conv[row.slot] = windows.after(x.shape[0])
         return y
 
-    def _scan(self, fed: Fed, row: Row, ssm: Tensor) -> Tensor:
+    def _scan(self, fed: Fed, row: Row, ssm: Tensor, memory: Memory) -> Tensor:
         """[t, heads, head size] of one row; its slots get the states."""
         initial = ssm[row.slot] if row.slot else torch.zeros_like(ssm[0])
-        mine = (each[row.start : row.end] for each in fed)
+        mine = [each[row.start : row.end] for each in fed]
+        if row.pending:
+            ring = memory.ring[self.layer, row.slot]
+            initial = caught_up(self.operators.step, mine, initial, ring, row.pending)
         seen, states = self.operators.chunk(*mine, initial, CHUNK)
         for track in row.tracks:
             ssm[track.slot] = states[(track.tokens - 1) // CHUNK]
@@ -78,11 +84,16 @@ class Recurrence:
             ssm[row.slot] = states[-1]
         return seen
 
-    def _decode(self, x: Tensor, feed: Feed, slots: Tensor, memory: Memory) -> Tensor:
+    def _decode(self, x: Tensor, feed: Feed, batch: Forward, memory: Memory) -> Tensor:
         """One token a row."""
+        slots = batch.slots
         conv, ssm = memory.conv[self.layer], memory.ssm[self.layer]
         fed = feed(conv_update(x, conv, self.taps, self.bias, slots))
-        return self._skipped(self.operators.step(*fed, ssm, slots), fed)
+        step, pending = self.operators.step, batch.pending
+        if pending is None:
+            return self._skipped(step(*fed, ssm, slots), fed)
+        ring = memory.ring[self.layer]
+        return self._skipped(buffered_step(step, fed, ssm, ring, slots, pending), fed)
 
     def _verify(
         self, x: Tensor, feed: Feed, batch: Forward, scratch: Tensor, memory: Memory

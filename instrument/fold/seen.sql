@@ -1,6 +1,7 @@
 -- The events that can be judged, amended: all but those in a stretch where records were lost.
 --
 --   event   BIGINT   writer << 40 | seq
+--   depth   INTEGER  logical: tokens in the state, and inputs in its replay ring
 CREATE OR REPLACE TEMP TABLE amendments AS
 SELECT writer, amends,
        arg_max(request, seq) AS request, arg_max(slot, seq) AS slot,
@@ -18,7 +19,8 @@ SELECT (e.writer::BIGINT << 40) | e.seq AS event,
            COALESCE(a.slot, e.slot) AS slot,
            COALESCE(a.src_slot, e.src_slot) AS src_slot,
            COALESCE(a.depth_before, e.depth_before) AS depth_before,
-           COALESCE(a.depth, e.depth) AS depth,
+           -- Whoever goes on from a state takes the inputs of its replay ring along.
+           COALESCE(a.depth, e.depth) + COALESCE(e.ring, 0) AS depth,
            COALESCE(a.label, e.label) AS label,
            COALESCE(a.step, e.step) AS step,
            COALESCE(a.accept_len, e.accept_len) AS accept_len,

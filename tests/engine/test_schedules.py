@@ -55,6 +55,7 @@ CONFIGURATIONS = [
     ("no_buffer", "", 0, {"enable_mixed_chunk": True}),
     ("no_buffer", "NEXTN", 0, {}),
     ("extra_buffer_lazy", "NGRAM", 1, {"enable_hierarchical_cache": True, "hicache_ratio": 0.5}),
+    ("extra_buffer", "", 1, {"enable_linear_replayssm": True, "linear_replayssm_cache_len": 5}),
 ]
 
 Outputs = dict[tuple[int, ...], list[int]]

@@ -104,3 +104,9 @@ def test_it_argues_nothing_across_lost_records() -> None:
     answer = judge("D1", SEATED + "... /1 5!256n2 n2+5@256")
     assert answer.verdict == "blind"
     assert answer.witness == []
+
+
+def test_inputs_in_a_replay_ring_count() -> None:
+    moved = "r7+live3 P1 1:3@0 advance(slot=3,request=7,depth_before=0,depth=60,ring=4) 3!{}"
+    answers = [judge("D1", f"r7+ {moved.format(label)}") for label in (64, 60)]
+    assert [answer.verdict for answer in answers] == ["clean", "found"]
