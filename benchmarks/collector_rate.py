@@ -21,6 +21,8 @@ from slotscope.instrument.collector import Collector
 from slotscope.instrument.scan import Scan
 
 EVENTS = 1_000_000
+SUSTAINED = 4_000_000
+"""Events of a backlog in which the collector's start weighs little."""
 RATE = 200_000
 """Events per second of a writer that is not to lose any: a hundred times a busy engine's."""
 VISIBLE_RATE, VISIBLE_S = 25_000, 8
@@ -94,9 +96,24 @@ def _backlog(table: Table, trace: Path) -> None:
     begin = time.perf_counter()
     Collector(trace, linger_s=0).run()
     rate = count / (time.perf_counter() - begin)
-    table.add("backlog, segments to DuckDB", "events/s", rate, 1_000_000, "promise")
+    table.add("backlog, segments to DuckDB", "events/s", rate)
     table.add("DuckDB", "bytes/event", (trace / "live.duckdb").stat().st_size / count)
     _read(table, trace)
+
+
+def _sustained(table: Table, trace: Path) -> None:
+    """A long backlog: what a collector stores that is never out of work, and what that takes."""
+    lost = written(trace, writers=1, events=SUSTAINED, rate=RATE)
+    collector = Collector(trace, linger_s=0)
+    begin, begin_cpu = time.perf_counter(), time.process_time()
+    collector.run()
+    count = collector.stored_count
+    rate = count / (time.perf_counter() - begin)
+    cpu_s = (time.process_time() - begin_cpu) / count * 1e6
+    name = f"backlog of {SUSTAINED:,}, segments to DuckDB"
+    table.add(name, "events/s", rate, 1_000_000, "promise")
+    table.add("CPU for a million of them", "s", cpu_s)
+    table.notes.append(f"Long backlog: {lost} lost by its writer.")
 
 
 def _read(table: Table, trace: Path) -> None:
@@ -111,14 +128,16 @@ def _read(table: Table, trace: Path) -> None:
 
 
 def run() -> Table:
-    """A backlog, two writers at full pace, and two at the pace of a busy server."""
+    """A backlog, a long one, two writers at full pace, and two at the pace of a busy server."""
     table = Table("collector_rate", f"Storing a trace, and reading {EVENTS:,} events")
-    steps = ("backlog", "full pace", "visible")
+    steps = ("backlog", "sustained", "full pace", "visible")
     for step in track(steps, "collector_rate"):
         with tempfile.TemporaryDirectory() as folder:
             trace = Path(folder) / "trace"
             if step == "backlog":
                 _backlog(table, trace)
+            elif step == "sustained":
+                _sustained(table, trace)
             elif step == "full pace":
                 found = live(trace, EVENTS, 2 * RATE)
                 table.add("two writers at full pace", "events/s", found.rate)

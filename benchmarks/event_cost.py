@@ -1,14 +1,17 @@
 """What a slot event costs the engine: hot, and in a process that does something else meanwhile.
 
+Compiled where the package was built with a compiler, and in Python alone.
+
 The anchor is a span of the OpenTelemetry SDK with the same eight attributes, in the same run.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from support.busy import busy_core
 from table import Table
 
-from slotscope.instrument import probe
+from slotscope.instrument import native, probe
 from slotscope.instrument.event import Op, Role
 
 SLOTS = (1, 8, 32, 128)
@@ -83,6 +86,16 @@ def working_ns(call: Emit, slots: int) -> float:
     return statistics.median(samples)
 
 
+def _calls() -> Iterator[tuple[str, int, Emit]]:
+    """(name, slots, call) for each size and form; to be asked for while tracing is on."""
+    for slots in SLOTS:
+        forms: dict[str, Any] = {"numbers": 3} if slots == 1 else {}
+        forms["arrays"] = np.arange(slots, dtype=np.int32)
+        forms["lists"] = list(range(slots))
+        for form, values in forms.items():
+            yield f"B = {slots}, {form}", slots, emitter(values)
+
+
 def run() -> Table:
     """Measure all sizes and forms."""
     table = Table("event_cost", "ns per slot event, 8 columns in a call")
@@ -91,23 +104,22 @@ def run() -> Table:
     span = spanner(provider.get_tracer("bench"))
     hot_span, working_span = hot_ns(span, 1), working_ns(span, 1)
     anchor = "OTel SDK span"
-    with tempfile.TemporaryDirectory() as directory:
-        probe.start(directory, collector=False)
-        for slots in SLOTS:
-            forms: dict[str, Any] = {
-                "arrays": np.arange(slots, dtype=np.int32),
-                "lists": list(range(slots)),
-            }
-            if slots == 1:
-                forms = {"numbers": 3, **forms}
-            for form, values in forms.items():
-                call = emitter(values)
-                name = f"B = {slots}, {form}"
-                table.add(f"{name}, hot", "ns", hot_ns(call, slots), hot_span, anchor)
+    lost = 0
+    for way in ("compiled", "Python"):
+        if way == "compiled" and native.load_ring(probe.emit) is None:
+            table.notes.append("The compiled way was not built here.")
+            continue
+        os.environ[native.ENVIRONMENT] = str(int(way == "compiled"))
+        with tempfile.TemporaryDirectory() as directory:
+            probe.start(directory, collector=False)
+            for name, slots, call in _calls():
+                hot = hot_ns(call, slots)
+                table.add(f"{way}, {name}, hot", "ns", hot, hot_span, anchor)
                 working = working_ns(call, slots)
-                table.add(f"{name}, working", "ns", working, working_span, anchor)
-        lost = probe.lost_count()
-        probe.stop()
+                table.add(f"{way}, {name}, working", "ns", working, working_span, anchor)
+            lost += probe.lost_count()
+            probe.stop()
+    del os.environ[native.ENVIRONMENT]
     silent = emitter(3)
     table.add("B = 1, tracing off", "ns", hot_ns(silent, 1), hot_span, anchor)
     table.notes += [

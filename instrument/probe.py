@@ -117,7 +117,7 @@ def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool 
             f"This process is traced into {_session.directory} already, so {trace_dir} would get "
             "nothing. Call probe.stop() first."
         )
-    ring = native.compiled(_speak)
+    ring = native.load_ring(_speak)
     session = Session(Path(trace_dir).absolute(), collector=collector, ring=ring)
     try:
         session.register()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import layout
+from . import layout, native
 
 Headers = np.ndarray[Any, np.dtype[np.void]]
 Offsets = np.ndarray[Any, np.dtype[np.int64]]
@@ -18,6 +18,7 @@ Offsets = np.ndarray[Any, np.dtype[np.int64]]
 _HEAD = layout.SEGMENT_HEADER_DATA
 _TAG = struct.Struct("<II")
 _CRC_OF_NO_CRC = zlib.crc32(b"\0" * 4)
+_COMPILED = native.load_walk()
 
 
 class SegmentError(ValueError):
@@ -130,33 +131,42 @@ class SegmentFile:
         with self.path.open("rb") as file:
             file.seek(start)
             data = file.read(end - start)
-        offsets, damage, at = _walk(data)
+        offsets, changed, at = _walk(data)
+        damage = [Damage(start + bad, _size(data, bad), "changed") for bad in changed.tolist()]
         if at < end - start:
             what = "cut off" if len(data) < end - start else "unreadable"
             damage.append(Damage(start + at, end - start - at, what))
-        found = np.array(offsets, np.int64)
-        return Records(data, found, _headers(data, found), end, tuple(damage))
+        return Records(data, offsets, _headers(data, offsets), end, tuple(damage))
 
 
-def _walk(data: bytes) -> tuple[list[int], list[Damage], int]:
-    """Offsets of the good records, the bad ones, and where it could go no further."""
+def _walk(data: bytes) -> tuple[Offsets, Offsets, int]:
+    """Offsets of the whole records and of the changed ones, and where it could go no further."""
+    if _COMPILED is None:
+        return walk(data)
+    good, bad, at = _COMPILED(data)
+    return np.frombuffer(good, np.int64), np.frombuffer(bad, np.int64), at
+
+
+def walk(data: bytes) -> tuple[Offsets, Offsets, int]:
+    """The same in Python, at a fifth of the pace."""
     view, at, stop = memoryview(data), 0, len(data) - layout.HEADER_SIZE
-    offsets: list[int] = []
-    damage: list[Damage] = []
-    unpack, crc32, seed = _TAG.unpack_from, zlib.crc32, _CRC_OF_NO_CRC
-    append, mask = offsets.append, layout.SIZE_MASK
+    good: list[int] = []
+    bad: list[int] = []
+    unpack, crc32, seed, mask = _TAG.unpack_from, zlib.crc32, _CRC_OF_NO_CRC, layout.SIZE_MASK
     while at <= stop:
         crc, tag = unpack(data, at)
         size = tag & mask
         end = at + size
-        if crc32(view[at + 4 : end], seed) == crc and size >= layout.HEADER_SIZE:
-            append(at)
-        elif size < layout.HEADER_SIZE or size % layout.ALIGN or end > len(data):
+        if size < layout.HEADER_SIZE or size % layout.ALIGN or end > len(data):
             break
-        else:
-            damage.append(Damage(at, size, "changed"))
+        (good if crc32(view[at + 4 : end], seed) == crc else bad).append(at)
         at = end
-    return offsets, damage, at
+    return np.array(good, np.int64), np.array(bad, np.int64), at
+
+
+def _size(data: bytes, at: int) -> int:
+    size: int = _TAG.unpack_from(data, at)[1]
+    return size & layout.SIZE_MASK
 
 
 def _headers(data: bytes, offsets: Offsets) -> Headers:

@@ -1,7 +1,8 @@
-"""Native: the compiled way of `probe.emit`, where a compiler was at hand when this was installed.
+"""Native: what is compiled where a compiler was at hand when this was installed.
 
-Without it everything goes through `writer`, which stays the only way of the calls that are not
-common, and the oracle: both write the same bytes.
+`ring` is the quick way of `probe.emit`. Without it everything goes through `writer`, which stays
+the only way of the calls that are not common, and the oracle: both write the same bytes. `walk`
+checks the records of a segment, as `segment.walk` does in Python.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from slotscope.instrument.layout import (
 )
 
 ENVIRONMENT = "SLOTSCOPE_COMPILED"
-"""0 leaves the compiled way unused."""
+"""0 leaves both unused."""
 
 
-def compiled(slowly: Callable[..., int]) -> ModuleType | None:
+def load_ring(slowly: Callable[..., int]) -> ModuleType | None:
     """The compiled module, told of the layout, and to hand to `slowly` what is not common.
 
     None where it was not built, the environment says so, or the machine is not little-endian.
     """
-    if os.environ.get(ENVIRONMENT) == "0" or sys.byteorder != "little":
+    if not _wanted():
         return None
     try:
         from . import ring
@@ -40,3 +41,18 @@ def compiled(slowly: Callable[..., int]) -> ModuleType | None:
     )
     ring.configure(columns, SEGMENT_SIZE, WORD_COMMIT, COMMIT_SHIFT, OP_CODES, slowly)
     return ring
+
+
+def load_walk() -> Callable[[bytes], tuple[bytes, bytes, int]] | None:
+    """The compiled `segment.walk`, its offsets as the bytes of int64; None as `load_ring`."""
+    if not _wanted():
+        return None
+    try:
+        from . import walk as found
+    except ImportError:
+        return None
+    return found.walk
+
+
+def _wanted() -> bool:
+    return os.environ.get(ENVIRONMENT) != "0" and sys.byteorder == "little"

@@ -20,9 +20,11 @@ static void crc32_prepare(void) {
         }
 }
 
-/* `size` is a multiple of 8. */
-static uint32_t crc32_of(const unsigned char *bytes, size_t size) {
-    uint32_t crc = 0xFFFFFFFFu;
+#define CRC_BEGIN 0xFFFFFFFFu
+
+/* The sum so far, with more bytes, whose number is a multiple of 8. The checksum is the last one's
+   complement. */
+static uint32_t crc32_more(uint32_t crc, const unsigned char *bytes, size_t size) {
     for (const unsigned char *end = bytes + size; bytes < end; bytes += 8) {
         uint32_t low, high;
         memcpy(&low, bytes, 4);
@@ -33,5 +35,5 @@ static uint32_t crc32_of(const unsigned char *bytes, size_t size) {
               crc_table[3][high & 0xFF] ^ crc_table[2][high >> 8 & 0xFF] ^
               crc_table[1][high >> 16 & 0xFF] ^ crc_table[0][high >> 24];
     }
-    return ~crc;
+    return crc;
 }

@@ -280,7 +280,7 @@ static PyObject *publish(Ring *ring, const Said *said, long op) {
         said->ones | (uint64_t)said->lists << 32 | n << 48,
     };
     memcpy(begin, head, sizeof head);
-    uint32_t crc = crc32_of((unsigned char *)begin, (size_t)size);
+    uint32_t crc = ~crc32_more(CRC_BEGIN, (unsigned char *)begin, (size_t)size);
     memcpy(begin, &crc, sizeof crc);
     ring->end = end;
     ring->seq += (long long)n;

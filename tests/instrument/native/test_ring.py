@@ -23,7 +23,7 @@ from slotscope.instrument.layout import COLUMNS
 from slotscope.instrument.segment import SegmentFile
 
 pytestmark = pytest.mark.skipif(
-    native.compiled(lambda *_, **__: 0) is None, reason="the ring was not built: no compiler"
+    native.load_ring(lambda *_, **__: 0) is None, reason="the ring was not built: no compiler"
 )
 
 Calls = list[tuple[Any, dict[str, Any]]]
