@@ -27,8 +27,8 @@ from .models.part import Part
 from .pages import PagePool
 from .patches import Patches
 from .pipeline.crew import Crew
+from .pipeline.group import StageGroup
 from .pipeline.lead import LeadScheduler
-from .pipeline.line import Line
 from .pipeline.processes import ProcessStages, SharedDrafter
 from .pipeline.scheduler import PipelineScheduler
 from .pipeline.stage import Stage
@@ -38,7 +38,7 @@ from .retire import Retire
 from .rows import Rows
 from .runner import Runner
 from .sampler import Sampler
-from .scheduler import Scheduler
+from .scheduler import Scheduler, SchedulerParts
 from .slots import SlotPool
 from .speculation.drafter import Alone, Drafter
 from .speculation.make import left_out, make_drafter
@@ -57,20 +57,20 @@ class Parts:
     scheduler: Scheduler
 
 
-def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
+def assemble(config: EngineConfig, group: StageGroup | None = None) -> Parts:
     """Load the model, take its memory, and wire the loop. ConfigError where they don't fit.
 
-    `line` is that of a stage's process which another one has started; it joins afterwards.
+    `group` is that of a stage's process which another one has started; it joins afterwards.
     """
     patches = Patches.without(config.without_patch)
-    leads = config.pp_processes and line is None
+    leads = config.pp_processes and group is None
     if leads:
-        line = Line(0, config.pp_size)
-    device, dtype = _device(config, line), getattr(torch, config.dtype)
+        group = StageGroup(0, config.pp_size)
+    device, dtype = _device(config, group), getattr(torch, config.dtype)
     # A request's KV comes in whole pages, and its row must name all of it.
     width = -(-(config.context_length + slack(config)) // config.tree_page) * config.tree_page
     whole = load(model_folder(config.model_path), dtype=dtype, device=device)
-    numbers = [line.rank] if line else range(config.pp_size)
+    numbers = [group.rank] if group else range(config.pp_size)
     with _asking_for_memory():
         rows = Rows(config.max_running_requests, width, device)
         stages = [_stage(config, whole, number, device, dtype) for number in numbers]
@@ -92,8 +92,8 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
     missing = left_out(drafter, config, patches)
     commits = missing is not Alone.NO_COMMIT
     grids = replace(grids, saves=missing is not Alone.NO_CHECKPOINT)
-    if drafter and line:
-        drafter = SharedDrafter(drafter, line)
+    if drafter and group:
+        drafter = SharedDrafter(drafter, group)
     piped = config.pp_size > 1
     runner = Runner(
         stages,
@@ -110,8 +110,8 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
     eos_ids, tells = frozenset(model.eos_ids), commits and not piped
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)
-    parts = (config, runner, cache, grids, retire, prefill, decode)
-    scheduler = _scheduler(config, parts, patches, line, device, leads=leads)
+    parts = SchedulerParts(config, runner, cache, grids, prefill, decode, retire)
+    scheduler = _scheduler(parts, patches, group, device, leads=leads)
     probe.note("engine.slots_per_request", strategy.slots_per_request)
     own = (cache.slots, cache.pages, cache.tree, cache.host, states, strategy, drafter, scheduler)
     install(config.fault, (*own, *parts, *stages))
@@ -119,26 +119,25 @@ def assemble(config: EngineConfig, line: Line | None = None) -> Parts:
 
 
 def _scheduler(
-    config: EngineConfig,
-    parts: tuple[EngineConfig, Runner, Cache, Grids, Retire, Prefill, Decode],
+    parts: SchedulerParts,
     patches: Patches,
-    line: Line | None,
+    group: StageGroup | None,
     device: torch.device,
     *,
     leads: bool,
 ) -> Scheduler:
     """The loop: of one stage, of stages in this process, or of a stage's own process."""
-    _, runner, _, grids, *_ = parts
+    config, runner, grids = parts.config, parts.runner, parts.grids
     if config.pp_size == 1:
-        return Scheduler(*parts)
-    if line is None:
-        return PipelineScheduler(*parts, stages=LocalStages(runner, grids, patches))
-    remote = ProcessStages(runner, grids, patches, line)
+        return Scheduler(parts)
+    if group is None:
+        return PipelineScheduler(parts, LocalStages(runner, grids, patches))
+    remote = ProcessStages(runner, grids, patches, group)
     if not leads:
-        return PipelineScheduler(*parts, stages=remote)
+        return PipelineScheduler(parts, remote)
     crew = Crew(config)
-    line.join(crew.meeting, device)
-    return LeadScheduler(*parts, stages=remote, crew=crew, line=line)
+    group.join(crew.rendezvous, device)
+    return LeadScheduler(parts, remote, crew, group)
 
 
 @contextmanager
@@ -168,10 +167,10 @@ def _host_tier(
     return HostTier(pairs, slots, count, pages)
 
 
-def _device(config: EngineConfig, line: Line | None) -> torch.device:
+def _device(config: EngineConfig, group: StageGroup | None) -> torch.device:
     """Stage processes have a GPU each."""
     device = torch.device(config.device)
-    return torch.device("cuda", line.rank) if line and device.type == "cuda" else device
+    return torch.device("cuda", group.rank) if group and device.type == "cuda" else device
 
 
 def _stage(

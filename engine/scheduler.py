@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import count
+from typing import NamedTuple
 
 from slotscope.instrument.event import Kind
 
@@ -19,22 +20,25 @@ from .runner import Runner
 from .telling import launched, staged
 
 
+class SchedulerParts(NamedTuple):
+    """Who decides what in a turn, and the runner that computes it."""
+
+    config: EngineConfig
+    runner: Runner
+    cache: Cache
+    grids: Grids
+    prefill: Prefill
+    decode: Decode
+    retire: Retire
+
+
 class Scheduler:
     """One loop for both modes: overlap 0 is serial, 1 hides the host's work behind the device's."""
 
-    def __init__(
-        self,
-        config: EngineConfig,
-        runner: Runner,
-        cache: Cache,
-        grids: Grids,
-        retire: Retire,
-        prefill: Prefill,
-        decode: Decode,
-    ) -> None:
-        self.config, self.cache = config, cache
-        self.prefill, self.decode, self.retire = prefill, decode, retire
-        self._runner, self._grids = runner, grids
+    def __init__(self, parts: SchedulerParts) -> None:
+        self.config, self.cache = parts.config, parts.cache
+        self.prefill, self.decode, self.retire = parts.prefill, parts.decode, parts.retire
+        self._runner, self._grids = parts.runner, parts.grids
         self.in_flight: deque[Flight] = deque()
         self._numbers = count(1)
 

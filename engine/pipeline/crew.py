@@ -31,14 +31,14 @@ class Crew:
 
     def __init__(self, config: EngineConfig) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="slotscope-pp-"))
-        self.meeting = self._folder / "meeting"  # where they find the first process
+        self.rendezvous = self._folder / "rendezvous"  # where they find the first process
         self.processes: list[subprocess.Popen[bytes]] = []
         told = json.dumps(asdict(config), default=str)
         for rank in range(1, config.pp_size):
             command = [sys.executable, "-m", "slotscope.engine.pipeline.worker"]
             self.processes.append(
                 subprocess.Popen(
-                    [*command, str(rank), str(self.meeting), told], stdin=subprocess.PIPE
+                    [*command, str(rank), str(self.rendezvous), told], stdin=subprocess.PIPE
                 )
             )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from slotscope.engine.request import Delta, Request
+from slotscope.engine.scheduler import SchedulerParts
 
 from .crew import Crew, Order
-from .line import Line
+from .group import StageGroup
+from .processes import ProcessStages
 from .scheduler import PipelineScheduler
 
 
@@ -16,9 +17,11 @@ class LeadScheduler(PipelineScheduler):
     """What is asked from outside takes effect when the next turn begins, in all processes alike:
     equal schedulers that are told the same decide the same."""
 
-    def __init__(self, *parts: Any, crew: Crew, line: Line, **more: Any) -> None:
-        super().__init__(*parts, **more)
-        self.crew, self._line = crew, line
+    def __init__(
+        self, parts: SchedulerParts, stages: ProcessStages, crew: Crew, group: StageGroup
+    ) -> None:
+        super().__init__(parts, stages)
+        self.crew, self._group = crew, group
         self._asked: list[Order] = []
 
     @property
@@ -53,7 +56,7 @@ class LeadScheduler(PipelineScheduler):
     def close(self) -> None:
         """End the other processes."""
         self.crew.end()
-        self._line.leave()
+        self._group.leave()
 
 
 def unheard(delta: Delta) -> None:

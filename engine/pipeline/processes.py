@@ -17,7 +17,7 @@ from slotscope.engine.speculation.draft import Draft
 from slotscope.engine.speculation.drafter import Drafter
 
 from . import relay
-from .line import Line
+from .group import StageGroup
 from .station import Station
 
 
@@ -25,28 +25,28 @@ class ProcessStages:
     """Does in each turn what `LocalStages` does, of one stage. Every process launches the same
     batches in the same turns, so each knows what is handed to it without being told."""
 
-    def __init__(self, runner: Runner, grids: Grids, patches: Patches, line: Line) -> None:
-        self._runner, self._line = runner, line
-        everywhere = patches.on("pp-stage-commit")
+    def __init__(self, runner: Runner, grids: Grids, patches: Patches, group: StageGroup) -> None:
+        self._runner, self._group = runner, group
         self._station = Station(
             runner.stages[0],
-            line.rank,
+            group.rank,
             grids,
             patches,
-            commits=runner.commits and (everywhere or line.rank == line.last),
+            last=group.rank == group.last,
+            commits=runner.commits,
         )
         # The latest launch is right: stage s computes what was launched s turns ago.
-        self._launched: deque[Snapshot | None] = deque([None] * line.last, line.last)
+        self._launched: deque[Snapshot | None] = deque([None] * group.last, group.last)
 
     @torch.inference_mode()
     def turn(self) -> Flight | None:
         """Compute what the stage before has sent; what the last one finished."""
-        line, landing = self._line, self._launched[0]
-        if line.rank == line.last:
+        group, landing = self._group, self._launched[0]
+        if group.rank == group.last:
             return self._finish(landing) if landing else None
         flight = self._receive(landing) if landing else None
-        if line.rank and (snapshot := self._launched[-line.rank]):
-            line.send(self._station.compute(snapshot, self._hidden(snapshot)))
+        if group.rank and (snapshot := self._launched[-group.rank]):
+            group.send(self._station.compute(snapshot, self._hidden(snapshot)))
         return flight
 
     @torch.inference_mode()
@@ -54,23 +54,23 @@ class ProcessStages:
         """Let the first stage compute a new batch; None is a gap that travels like one."""
         snapshot = self._runner.snapshot(launch) if launch else None
         self._launched.append(snapshot)
-        if snapshot and self._line.rank == 0:
-            self._line.send(self._station.compute(snapshot, None))
+        if snapshot and self._group.rank == 0:
+            self._group.send(self._station.compute(snapshot, None))
 
     def _finish(self, snapshot: Snapshot) -> Flight:
         hidden = self._station.compute(snapshot, self._hidden(snapshot))
         result = self._runner.choose(snapshot, hidden)
         flight = Flight(snapshot.launch, result)
         if flight.verified:
-            relay.sent(flight, self._line.rank)
-        self._line.share(result, self._line.last)
+            relay.sent(flight, self._group.rank)
+        self._group.share(result, self._group.last)
         if flight.verified:
             self._station.commit(flight)
         self._runner.advance(snapshot, hidden, result)
         return flight
 
     def _receive(self, snapshot: Snapshot) -> Flight:
-        result: Result = self._line.share(None, self._line.last)
+        result: Result = self._group.share(None, self._group.last)
         flight = Flight(snapshot.launch, result)
         self._runner.record(snapshot, result)
         if flight.verified:
@@ -80,21 +80,22 @@ class ProcessStages:
     def _hidden(self, snapshot: Snapshot) -> Tensor:
         stage = self._runner.stages[0]
         shape = (len(snapshot.forward.tokens), stage.model.hidden_size)
-        return self._line.receive(stage.memory.ssm.new_empty(shape))
+        return self._group.receive(stage.memory.ssm.new_empty(shape))
 
 
 class SharedDrafter(Drafter):
     """The last stage drafts, for it has the hidden states and the head; all others are told."""
 
-    def __init__(self, own: Drafter, line: Line) -> None:
+    def __init__(self, own: Drafter, group: StageGroup) -> None:
         super().__init__(own.rows, own.steps)
-        self._line, self._own = line, own
+        self._group, self._own = group, own
         self.memories = own.memories
 
     def draft(self, rows: Tensor) -> Draft:
         """The last stage's. All processes ask for the same rows in the same turn."""
-        line = self._line
-        return line.share(self._own.draft(rows) if line.rank == line.last else None, line.last)
+        group = self._group
+        own = self._own.draft(rows) if group.rank == group.last else None
+        return group.share(own, group.last)
 
     def observe(
         self, batch: Forward, hidden: Tensor, following: Tensor, rows: Tensor, last: Tensor

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Any
 
 from slotscope.engine.batch import Flight, Launch
-from slotscope.engine.scheduler import Scheduler
+from slotscope.engine.scheduler import Scheduler, SchedulerParts
 from slotscope.engine.telling import launched
 
 from .processes import ProcessStages
@@ -23,8 +22,8 @@ class PipelineScheduler(Scheduler):
     A request stays in the micro-batch that admitted it; arrivals and ends recompose each.
     """
 
-    def __init__(self, *parts: Any, stages: LocalStages | ProcessStages) -> None:
-        super().__init__(*parts)
+    def __init__(self, parts: SchedulerParts, stages: LocalStages | ProcessStages) -> None:
+        super().__init__(parts)
         self._stages = stages
         self._turns = count()
         self._flying: dict[int, Launch] = {}  # forward -> its launch

@@ -25,14 +25,14 @@ class LocalStages:
     def __init__(self, runner: Runner, grids: Grids, patches: Patches) -> None:
         self._runner = runner
         last = len(runner.stages) - 1
-        everywhere = patches.on("pp-stage-commit")
         self._stations = [
             Station(
                 stage,
                 number,
                 grids,
                 patches,
-                commits=runner.commits and (everywhere or number == last),
+                last=number == last,
+                commits=runner.commits,
             )
             for number, stage in enumerate(runner.stages)
         ]

@@ -24,10 +24,17 @@ class Station:
     """
 
     def __init__(
-        self, stage: Stage, number: int, grids: Grids, patches: Patches, *, commits: bool
+        self,
+        stage: Stage,
+        number: int,
+        grids: Grids,
+        patches: Patches,
+        *,
+        last: bool,
+        commits: bool,
     ) -> None:
-        self._stage, self.number = stage, number
-        self._grids, self._commits = grids, commits
+        self._stage, self.number, self._grids = stage, number, grids
+        self._commits = commits and (last or patches.on("pp-stage-commit"))
         self._pairs = patches.on("pp-pair-by-microbatch")
         self._verifies: dict[int, Snapshot] = {}  # micro-batch -> its verify, not committed yet
         self._latest: Snapshot | None = None  # the verify that was computed last

@@ -1,4 +1,4 @@
-"""The process of one stage: `python -m slotscope.engine.pipeline.worker RANK MEETING CONFIG`.
+"""The process of one stage: `python -m slotscope.engine.pipeline.worker RANK RENDEZVOUS CONFIG`.
 
 It is started by a `Crew`, and reads from stdin what the first stage's process was asked.
 """
@@ -19,21 +19,21 @@ from slotscope.engine.config import EngineConfig
 from slotscope.engine.scheduler import Scheduler
 from slotscope.instrument import probe
 
-from .line import Line
+from .group import StageGroup
 
 
 def main(arguments: list[str]) -> None:
     """Turn with the first stage until it has no more orders."""
-    rank, meeting, told = arguments
+    rank, rendezvous, told = arguments
     config = _config(json.loads(told))
     probe.start_from_environment()
-    line = Line(int(rank), config.pp_size)
-    scheduler = assemble(config, line).scheduler
-    line.join(Path(meeting), torch.device(config.device))
+    group = StageGroup(int(rank), config.pp_size)
+    scheduler = assemble(config, group).scheduler
+    group.join(Path(rendezvous), torch.device(config.device))
     try:
         _follow(scheduler, sys.stdin.buffer)
     finally:
-        line.leave()
+        group.leave()
         probe.stop()
 
 

@@ -1,4 +1,4 @@
-"""Line: the stage processes of a pipeline, and what they hand to each other."""
+"""StageGroup: the stage processes of a pipeline, and what they hand to each other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = timedelta(minutes=5)
 """How long a stage waits for another one: far beyond the longest forward."""
 
 
-class Line:
+class StageGroup:
     """One process for each stage, by `torch.distributed`: gloo between CPUs, NCCL between GPUs.
 
     Every process does the same in the same turn, so that what one shares all others await.
@@ -35,15 +35,15 @@ class Line:
         """Who chooses tokens."""
         return self.count - 1
 
-    def join(self, meeting: Path, device: torch.device) -> None:
+    def join(self, rendezvous: Path, device: torch.device) -> None:
         """Wait until all have come.
 
         Args:
-            meeting: a file that isn't there yet, through which the processes find each other.
+            rendezvous: a file that isn't there yet, through which the processes find each other.
             device: a stage's own, or one of its kind.
 
         Raises:
-            PipelineError: some did not, or this process is in another line already.
+            PipelineError: some did not, or this process is in another group already.
         """
         if dist.is_initialized():
             raise PipelineError(
@@ -52,7 +52,9 @@ class Line:
             )
         backend = "gloo" if device.type == "cpu" else "cpu:gloo,cuda:nccl"
         try:
-            dist.init_process_group(backend, f"file://{meeting}", PATIENCE, self.count, self.rank)
+            dist.init_process_group(
+                backend, f"file://{rendezvous}", PATIENCE, self.count, self.rank
+            )
         except RuntimeError as error:
             raise PipelineError(
                 f"the {self.count} stage processes did not meet: {error}. What the missing ones "
@@ -81,7 +83,7 @@ class Line:
         return hidden
 
     def leave(self) -> None:
-        """Be free for another line."""
+        """Be free for another group."""
         self._sent.clear()
         dist.destroy_process_group()
 
