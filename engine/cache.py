@@ -113,6 +113,7 @@ class Cache:
             "label": label,
             "grid": grid,
             "ring": ring or None,
+            "token_hash": request.token_hash(label),
         }
         if label != depth and self._patches.on("insert-depth-guard"):
             self.slots.tell(Op.DONATE, **said, role=role, outcome=Outcome.SUPPRESSED)
@@ -185,6 +186,7 @@ class Cache:
             request=request.number,
             node=node.id if node else None,
             label=node.depth if node else None,
+            token_hash=request.token_hash(node.depth) if node else None,
             outcome=Outcome.HIT if node else Outcome.MISS,
         )
         if not request.usage.retractions:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from slotscope.instrument import probe
+
+from .prefix import PrefixHash
+
 
 class RequestError(ValueError):
     """A request that can't be served as asked. The message says why, and what would do."""
@@ -75,11 +79,20 @@ class Request:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     number: int = 0  # the probe's number for its current attempt
+    # Made when it is first asked for: requests are pickled for the processes of pipeline stages.
+    _prefix: PrefixHash | None = field(default=None, init=False, repr=False)
 
     @property
     def tokens(self) -> list[int]:
         """Prompt and output so far."""
         return [*self.prompt, *self.output]
+
+    def token_hash(self, depth: int) -> int | None:
+        """What the trace knows its first `depth` tokens by; None while nothing is traced."""
+        if not probe.level:
+            return None
+        self._prefix = self._prefix or PrefixHash(self.extra_key)
+        return self._prefix.at(self.tokens, depth)
 
     @property
     def finished(self) -> bool:

@@ -141,6 +141,7 @@ def _initialised(batch: Batch, said: dict[str, Any]) -> None:
             label=[item.start for item in restored],
             depth=[item.start - item.pending for item in restored],
             ring=_ring([item.pending for item in restored]),
+            token_hash=[item.running.request.token_hash(item.start) for item in restored],
             role=Role.LIVE,
             **said,
         )

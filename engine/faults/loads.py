@@ -89,6 +89,12 @@ def marathon(engine: Engine) -> None:
     _together(engine, [(_prompt(70, 1), 190)])
 
 
-LOADS: dict[str, Callable[[Engine], None]] = {
-    each.__name__: each for each in (answers, abreast, chunks, ends, branches, crowds, marathon)
-}
+def tenants(engine: Engine) -> None:
+    """One prompt in two namespaces, one after the other; then in each again."""
+    for extra_key in ("one", "two", "one", "two"):
+        engine.generate([_prompt(130, 1)], [_greedy(3)], extra_key=extra_key)
+
+
+_ALL = (answers, abreast, chunks, ends, branches, crowds, marathon, tenants)
+
+LOADS: dict[str, Callable[[Engine], None]] = {each.__name__: each for each in _ALL}
