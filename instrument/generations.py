@@ -18,6 +18,9 @@ Array = np.ndarray[Any, np.dtype[np.int64]]
 
 CARRIED_ORDERS = 1 << 17
 """Changes older than this many orders are carried as a count for each slot only."""
+CHANGED = "op IN ('allocate', 'free') AND slot IS NOT NULL AND outcome IS DISTINCT FROM 'failed'"
+"""Which events change a slot's generation, in SQL."""
+
 _POOL_SHIFT, _PROCESS_SHIFT = 32, 40
 _ORDER_BITS = 40
 
@@ -32,8 +35,15 @@ class Generations:
         self._floor: dict[int, int] = {}  # process -> changes up to this order are in base
         self._judged: dict[int, int] = {}  # process -> highest position that got a generation
 
-    def resume(self, changes: Events, judged: dict[int, int]) -> None:
-        """Stand where these changes, and each process's events up to a position, are known."""
+    def resume(self, changes: Events, judged: dict[int, int], lives: Events) -> None:
+        """Stand where these changes, and each process's events up to a position, are known.
+
+        Args:
+            lives: process, pool, slot and how many `changes` each slot had before those.
+        """
+        keys = _keys(lives, "slot")
+        sorting = np.argsort(keys)
+        self._keys, self._base = keys[sorting], lives["changes"][sorting]
         self._learn(_keys(changes, "slot"), changes["order"])
         self._judged = dict(judged)
         self._forget()

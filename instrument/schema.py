@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-VERSION = 1
+VERSION = 2
 """Of the stored tables. Raise it with any change of them, and say in the changelog what changed.
 
-1: the first.
+1: the first. 2: `lives` and `sealed`, for sealed generations.
 """
 
 _SQL = files("slotscope.instrument") / "sql"

@@ -17,11 +17,20 @@ from .control import ControlError
 from .otel import spans
 from .scan import Scan
 from .schema import SchemaError
+from .sealed import manifest, roll
+from .sealed.attach import attach, define
+from .sealed.manifest import SealedError
+from .sealed.roll import quoted
 
 __all__ = ["QueryError", "SchemaError", "Trace", "TraceError", "open"]
 
 TIME_LIMIT_S = 60.0
 MEMORY = "4GB"
+ATTEMPTS = 5
+"""To read a trace from which a collector seals segments away meanwhile."""
+
+_TABLES = ("events", "requests", "hooks", "notes", "anchors", "meta")
+"""What does not depend on when it is asked. The others, gaps and processes, do."""
 
 _LASTING = {duckdb.StatementType.DETACH, duckdb.StatementType.TRANSACTION}
 """What a rollback does not undo, or what ends the transaction that would be rolled back."""
@@ -51,6 +60,7 @@ class Trace:
         self.directory = directory
         self._scan = Scan(directory)
         self._tables: store.Tables | None = None  # where what comes is appended
+        self._sealed: int | None = None  # the latest generation
         self._spans, self._spans_lock = False, Lock()
         # Said here, the time limit holds for every cursor; as a later SET, for this one alone.
         self._con = store.connect(
@@ -61,7 +71,8 @@ class Trace:
         self._con.execute("SET max_execution_time = 0")
         try:
             self._scan.look()
-            if not self._scan.registered and not (directory / store.NAME).exists():
+            stored = (directory / store.NAME).exists() or manifest.latest(directory) is not None
+            if not self._scan.registered and not stored:
                 raise TraceError(
                     f"{directory} holds no trace: neither a process's p000000.ctl nor {store.NAME} "
                     "is in it. Give the directory that `--trace` named."
@@ -95,13 +106,14 @@ class Trace:
 
     def grown(self) -> bool:
         """There is more in the directory than was read."""
-        return self._scan.grown()
+        return self._scan.grown() or self._sealed != manifest.latest(self.directory)
 
     def catch_up(self) -> bool:
         """Take in what has come since, at the cost of that alone; every query sees all or nothing.
 
         Returns:
-            False if it can't, for the trace is read from DuckDB: open it again.
+            False if it can't, for the trace is read from DuckDB, or part of it was sealed
+            meanwhile: open it again.
 
         Raises:
             duckdb.Error: nothing was taken in, and nothing will be: open it again.
@@ -113,6 +125,9 @@ class Trace:
         try:
             self._tables.append(self._scan.batch(inf))
             self._tell()
+            if self._sealed != manifest.latest(self.directory):
+                con.execute("ROLLBACK")
+                return False
             con.execute("COMMIT")
         except BaseException:
             con.execute("ROLLBACK")
@@ -180,7 +195,7 @@ class Trace:
         if not path.exists() or spawn.locked(self.directory):
             return False
         try:
-            self._con.execute(f"ATTACH '{_quoted(path)}' AS stored (READ_ONLY)")
+            self._con.execute(f"ATTACH '{quoted(path)}' AS stored (READ_ONLY)")
         except duckdb.Error:
             return False  # A collector has just opened it, or it is damaged: the segments know.
         store.check_version(self._con, "stored.meta", path)
@@ -189,40 +204,91 @@ class Trace:
             self._con.execute("DETACH stored")
             self._scan = Scan(self.directory)
             return False
+        sealed = self._con.execute("SELECT number FROM stored.sealed ORDER BY number").fetchall()
+        parts = attach(self._con, self.directory, (number for (number,) in sealed))
+        self._sealed = manifest.latest(self.directory)
         for statement in enum_ddl():
             self._con.execute(statement)
-        for table in ("events", "requests", "hooks", "notes", "anchors", "meta"):
-            self._con.execute(f"CREATE VIEW {table} AS FROM stored.{table}")
+        define(self._con, [*parts, "stored"], _TABLES)
+        self._con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
+        self._con.execute("CREATE TABLE processes AS FROM stored.processes")
         return True
 
     def _expand(self) -> bool:
-        """Read from the segments themselves. Always False: nothing of it is stored."""
-        store.create(self._con)
-        self._tables = store.Tables(self._con)
+        """Read what is sealed, and the rest from the segments. Always False: that is not stored.
+
+        Raises:
+            TraceError: segments were sealed and dropped as fast as they were read.
+        """
+        for _ in range(ATTEMPTS):
+            found = manifest.find(self.directory)
+            self._sealed = found[-1].number if found else None
+            try:
+                parts = attach(self._con, self.directory, (each.number for each in found))
+            except SealedError:
+                if manifest.find(self.directory) == found:
+                    raise
+                parts = []  # Retention has dropped it meanwhile.
+            else:
+                self._grow(parts)
+            # Segments are dropped only once a manifest tells of a generation that has them.
+            if self._sealed == manifest.latest(self.directory) and len(parts) == len(found):
+                for statement in enum_ddl():
+                    self._con.execute(statement)
+                return False
+            self._forget(parts)
+        raise TraceError(
+            f"{self.directory} is sealed faster than it can be read. Seal less often: give the "
+            "collector more --roll-events."
+        )
+
+    def _grow(self, parts: list[str]) -> None:
+        """Expand segments from where the latest part ends."""
+        con = self._con
+        con.execute("CREATE SCHEMA fresh")
+        con.execute("USE memory.fresh")
+        store.create(con)
+        con.execute("USE memory.main")
+        if parts:
+            store.check_version(con, f"{parts[-1]}.meta", self.directory / "gen-*.duckdb")
+            store.resume(con, f"{parts[-1]}.", self._scan)
+            for table in roll.COPIED:
+                con.execute(f"INSERT INTO fresh.{table} FROM {parts[-1]}.{table}")
+        else:
+            self._scan.look()
+            con.execute("INSERT INTO fresh.meta VALUES (?, ?)", [schema.VERSION, self._scan.uid])
+        self._tables = store.Tables(con, "fresh", parts[-1] if parts else None)
+        self._tables.resume()
         self._tables.append(self._scan.batch(inf))
-        return False
+        define(con, [*parts, "fresh"], (*_TABLES, "gaps", "processes"))
+
+    def _forget(self, parts: list[str]) -> None:
+        """Take back an expansion that was overtaken."""
+        for statement in (
+            *(f"DROP VIEW IF EXISTS {table}" for table in (*_TABLES, "gaps", "processes")),
+            "DROP SCHEMA IF EXISTS fresh CASCADE",
+            *(f"DETACH {part}" for part in parts),
+        ):
+            self._con.execute(statement)
+        self._tables = None
+        self._scan = Scan(self.directory)
 
     def _define(self) -> None:
         """Make what is computed: who is there now, open gaps, views and macros."""
         con = self._con
-        if self.stored:
-            con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
-            con.execute("CREATE TABLE processes AS FROM stored.processes")
         if self._scan.registered:
             self._tell()
-        if not self.stored:
-            uid = self._scan.uid
-            con.execute("INSERT INTO meta VALUES (?, ?)", [schema.VERSION, uid])
         for folder in ("views", "macros"):
             for statement in schema.statements(folder).values():
                 con.execute(statement)
 
     def _tell(self) -> None:
         """Say how each process is by now, and what it lost without a record that tells of it."""
-        self._con.execute("DELETE FROM processes")
-        store.insert(self._con, "processes", self._scan.processes())
-        self._con.execute("DELETE FROM gaps WHERE open")
-        store.insert(self._con, "gaps", self._scan.open_gaps())
+        at = "main" if self.stored else "fresh"
+        self._con.execute(f"DELETE FROM {at}.processes")
+        store.insert(self._con, f"{at}.processes", self._scan.processes())
+        self._con.execute(f"DELETE FROM {at}.gaps WHERE open")
+        store.insert(self._con, f"{at}.gaps", self._scan.open_gaps())
 
 
 def open(
@@ -246,10 +312,7 @@ def open(
         raise TraceError(f"{directory} is no directory. Give the one that `--trace` named.")
     try:
         return Trace(directory, time_limit_s=time_limit_s, memory_limit=memory_limit)
+    except SealedError as error:
+        raise TraceError(str(error)) from error
     except (ControlError, PermissionError) as error:
         raise TraceError(f"{directory} can't be read: {error}.") from error
-
-
-def _quoted(text: object) -> str:
-    """For a place between single quotes."""
-    return str(text).replace("'", "''")
