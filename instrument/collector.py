@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from .batch import Batch, Row
 from .otel.endpoint import Endpoint, EndpointError, endpoint_of_environment
 from .scan import BATCH_EVENTS, Scan
+from .sealed.sealer import LimitError, Limits, Sealer
 from .spawn import LOCK_NAME
 from .store import NAME, Busy, Store
 
@@ -75,6 +76,7 @@ class Collector:
         interval_s: float = INTERVAL_S,
         otlp: Endpoint | None = None,
         events_max: int = BATCH_EVENTS,
+        limits: Limits | None = None,
     ) -> None:
         """`events_max` are stored at once, or a segment more. `otlp` gets spans as they end; what
         it can't take never holds the collector up."""
@@ -84,6 +86,7 @@ class Collector:
         self._events_max = events_max
         self._stopping = False
         self._told: Any = None  # what the store knows of processes and open gaps
+        self._sealer = Sealer(limits or Limits())
         self._otlp = otlp
         self._exporter: Exporter | None = None
 
@@ -152,6 +155,7 @@ class Collector:
                 more = found.cut and not self._stopping
                 ahead = reader.submit(read, scan, self._events_max) if more else None
                 self._step(found, store)
+                self._sealer.step(store)
                 now = time.monotonic()
                 if found.running or not found.batch.empty:
                     idle_s = now
@@ -226,7 +230,8 @@ def main() -> int:
     """Entry of the spawned process: the exit status."""
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", level=logging.INFO)
     linger_s = float(os.environ.get(LINGER_ENVIRONMENT, LINGER_S))
-    collector = Collector(Path(sys.argv[1]), linger_s=linger_s, otlp=_endpoint())
+    directory, limits = Path(sys.argv[1]), _limits()
+    collector = Collector(directory, linger_s=linger_s, otlp=_endpoint(), limits=limits)
 
     def on_term(_signal: int, _frame: FrameType | None) -> None:
         collector.stop()
@@ -252,6 +257,15 @@ def _endpoint() -> Endpoint | None:
     except EndpointError as error:
         log.warning("No spans are sent: %s", error)
         return None
+
+
+def _limits() -> Limits:
+    """When the environment wants generations. What is wrong there costs the wish, not the trace."""
+    try:
+        return Limits.of_environment()
+    except LimitError as error:
+        log.warning("Generations are sealed as by default: %s", error)
+        return Limits()
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ class Store:
         try:
             for _ in self.sealing():
                 pass
-        except (duckdb.Error, OSError):
+        except (duckdb.Error, OSError, manifest.SealedError):
             roll.abandon(self._con, self.path.parent)
             raise
 

@@ -99,13 +99,12 @@ def repair(con: duckdb.DuckDBPyConnection, directory: Path) -> None:
 
 def abandon(con: duckdb.DuckDBPyConnection, directory: Path) -> None:
     """Take back what `steps` did before it failed."""
-    main = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'sealing'")
-    if main.fetchall():
-        con.execute("DETACH sealing")
+    con.execute("DETACH DATABASE IF EXISTS sealing")
     number = next_number(con)
     for name in (manifest.manifest_name(number), manifest.data_name(number)):
         for path in directory.glob(f"{name}*"):
-            path.unlink(missing_ok=True)
+            if path.is_file():
+                path.unlink()
 
 
 def open_latest(con: duckdb.DuckDBPyConnection, directory: Path) -> None:
