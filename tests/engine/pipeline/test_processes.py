@@ -47,6 +47,31 @@ def test_two_processes_change_nothing(staged: Build, tmp_path: Path, drafter: st
     assert commits[0]["n"] == commits[1]["n"]
 
 
+def test_each_process_keeps_its_part_on_the_host(staged: Build, tmp_path: Path) -> None:
+    prompts = [random_prompt(length, length) for length in (100, 140, 180)] * 2
+    plain = staged()
+    alone = [plain.generate([prompt], greedy(8))[0].output for prompt in prompts]
+    knobs: dict[str, Any] = {
+        "pp_size": 2,
+        "enable_hierarchical_cache": True,
+        "max_mamba_cache_size": 4,
+        "max_total_tokens": 256,
+    }
+    with tracing(tmp_path / "trace"), processes(staged, **knobs) as engine:
+        assert [engine.generate([prompt], greedy(8))[0].output for prompt in prompts] == alone
+        load_backs = engine.stats().load_backs
+    assert set(judged(tmp_path / "trace").verdicts.values()) == {"clean"}
+    with slotscope.open(tmp_path / "trace") as trace:
+        back = trace.sql(
+            "SELECT process, pool, component, count(*) AS n FROM events"
+            " WHERE op = 'load_back' GROUP BY ALL ORDER BY ALL"
+        ).to_pylist()
+    told = {(row["process"], row["pool"], row["component"]): row["n"] for row in back}
+    parts = [(stage, stage, part) for stage in (0, 1) for part in ("conv", "ssm")]
+    assert told == dict.fromkeys(parts, load_backs)
+    assert load_backs > 0
+
+
 def test_all_processes_hear_of_aborts_retractions_and_flushes(staged: Build) -> None:
     prompts = [random_prompt(100, seed) for seed in range(3)]
     alone = staged().generate(prompts, greedy(20))
