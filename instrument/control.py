@@ -130,6 +130,11 @@ class Control:
         self._words[base + layout.BLOCK_SEGMENTS] = segments
         self._words[base + layout.BLOCK_EVENTS] = events
 
+    def keep_from(self, block: int, seq: int) -> None:
+        """Events of the writer before this one make room, by intent."""
+        base = layout.BLOCKS_AT // 8 + block * layout.BLOCK_WORDS
+        self._words[base + layout.BLOCK_KEPT_FROM] = seq
+
     def report(self, error: str) -> None:
         """Keep the latest error for `slotscope doctor`."""
         text = error.encode()[: layout.ERROR_SIZE].ljust(layout.ERROR_SIZE, b"\0")
@@ -277,6 +282,11 @@ class ControlImage:
                 events = self._words[at + layout.BLOCK_EVENTS]
                 found[self.process * layout.BLOCKS + block] = segments, events
         return found
+
+    def kept_from(self, writer: int) -> int:
+        """Events of the writer before this one may have made room, by intent."""
+        base = layout.BLOCKS_AT // 8 + writer % layout.BLOCKS * layout.BLOCK_WORDS
+        return self._words[base + layout.BLOCK_KEPT_FROM]
 
     def window(self, writer: int) -> tuple[int, int, int, int] | None:
         """First and last order, first and last time of the writer's open gap, if it has one."""

@@ -148,6 +148,7 @@ PROCESSES_MAX = (1 << 23) // BLOCKS - 1
 BLOCK_OPEN, BLOCK_FIRST_ORDER, BLOCK_LAST_ORDER, BLOCK_FIRST_NS, BLOCK_LAST_NS = range(5)
 BLOCK_SEGMENTS = 5  # that its writer has begun
 BLOCK_EVENTS = 6  # that lie in those before the last one; in all, once it has stopped
+BLOCK_KEPT_FROM = 7  # seq of the first event that flight mode has not made room of
 BLOCK_LOST = 16  # + reason * OP_CODES + op
 CONTROL_SIZE = BLOCKS_AT + BLOCKS * BLOCK_WORDS * 8
 
@@ -158,6 +159,7 @@ class Reason(IntEnum):
     FULL = 0  # no prepared segment: the disk is full, unwritable, or slower than the writer
     REFUSED = 1  # a call with arguments that can't be stored, or from inside another call
     DAMAGED = 2  # found by a reader: bytes of a segment are not what was written
+    OVERWRITTEN = 3  # found by a reader: flight mode has made room of older segments
 
 
 CONTROL_FILES = f"p{'[0-9]' * 6}.ctl"

@@ -28,6 +28,9 @@ from .session import Overflow, Session, Voice
 
 ENVIRONMENT = "SLOTSCOPE_TRACE"
 """Names the trace directory to processes that a traced one spawns."""
+SEGMENTS_MAX = "SLOTSCOPE_SEGMENTS_MAX"
+"""Tells them of flight mode."""
+SEGMENTS_MIN = 4
 
 Column = int | Sequence[int] | Sequence[int | None] | np.ndarray[Any, Any] | None
 """One value for the whole call, or one for each slot of it. None is null."""
@@ -96,7 +99,13 @@ class ProbeError(RuntimeError):
     """Tracing can't start. The engine may go on without it."""
 
 
-def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool = True) -> None:
+def start(
+    trace_dir: str | os.PathLike[str],
+    *,
+    level: int = 1,
+    collector: bool = True,
+    segments_max: int | None = None,
+) -> None:
     """Trace this process into `trace_dir`, which is made if absent; `level` 0 does nothing.
 
     Forked children are traced too, from their first word on. Spawned children find the directory
@@ -104,6 +113,9 @@ def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool 
 
     Args:
         collector: start the process that stores the trace in DuckDB, if none runs on it yet.
+        segments_max: flight mode. About so many segments of 4 MiB are kept of each process, and
+            the oldest make room for new ones; what nobody had stored by then is counted as
+            overwritten. None keeps all.
 
     Raises:
         ProbeError: the directory can't be written or is full, or this process is traced already.
@@ -112,13 +124,20 @@ def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool 
         return
     if level != 1:
         raise ProbeError(f"level is {level!r}, but only 0 (off) and 1 (what the host knows) exist.")
+    if segments_max is not None and segments_max < SEGMENTS_MIN:
+        raise ProbeError(
+            f"segments_max is {segments_max}, but {SEGMENTS_MIN} is the least: one is written, and "
+            "others wait for what comes next."
+        )
     if _session is not None:
         raise ProbeError(
             f"This process is traced into {_session.directory} already, so {trace_dir} would get "
             "nothing. Call probe.stop() first."
         )
     ring = native.load_ring(_speak)
-    session = Session(Path(trace_dir).absolute(), collector=collector, ring=ring)
+    session = Session(
+        Path(trace_dir).absolute(), collector=collector, ring=ring, segments_max=segments_max
+    )
     try:
         session.register()
     except OSError as error:
@@ -128,6 +147,8 @@ def start(trace_dir: str | os.PathLike[str], *, level: int = 1, collector: bool 
         ) from error
     _open(session)
     os.environ[ENVIRONMENT] = str(session.directory)
+    if segments_max is not None:
+        os.environ[SEGMENTS_MAX] = str(segments_max)
     note("slotscope.level", level)
 
 
@@ -140,7 +161,10 @@ def start_from_environment() -> bool:
     directory = os.environ.get(ENVIRONMENT)
     if not directory or _session is not None:
         return _session is not None
-    start(directory)
+    segments_max = os.environ.get(SEGMENTS_MAX, "")
+    if segments_max and not segments_max.isdecimal():
+        raise ProbeError(f"{SEGMENTS_MAX} is {segments_max!r}, which is no number of segments.")
+    start(directory, segments_max=int(segments_max) if segments_max else None)
     return True
 
 
@@ -154,6 +178,7 @@ def stop() -> None:
     if session.ring is not None:
         session.ring.detach_all()
     os.environ.pop(ENVIRONMENT, None)
+    os.environ.pop(SEGMENTS_MAX, None)
     session.stop()
     _local = threading.local()
 

@@ -31,13 +31,14 @@ _LIBC = ctypes.CDLL(None)
 class Segment:
     """A mapped segment, from waiting to sealed."""
 
-    __slots__ = ("crcs", "map", "path", "words")
+    __slots__ = ("block", "crcs", "map", "next_seq", "path", "words")
 
     def __init__(self, path: Path, fresh: mmap.mmap) -> None:
         self.path = path
         self.map = fresh
         self.words = memoryview(fresh).cast("q")
         self.crcs = memoryview(fresh).cast("I")
+        self.block = self.next_seq = 0  # of its writer, once it is full
 
     def close(self) -> None:
         """Unmap."""
@@ -93,13 +94,23 @@ class Roller:
         *,
         report: Callable[[str], None],
         idle: Callable[[], None] = lambda: None,
+        segments_max: int | None = None,
+        dropped: Callable[[Segment], None] = lambda _: None,
     ) -> None:
-        """`report` hears why no segment can be made; `idle` runs every two seconds."""
+        """`report` hears why no segment can be made; `idle` runs every two seconds.
+
+        With `segments_max` the oldest full segments make room for new ones, once there are so many
+        or the disk is full. `dropped` hears of each before it is removed.
+        """
         self._directory, self._process = directory, process
         self._report, self._idle = report, idle
         self._ready: deque[Segment] = deque()
         self._full: deque[Segment] = deque()
+        self._segments_max, self._dropped = segments_max, dropped
+        self._kept: deque[Segment] = deque()  # full ones, closed, the oldest first
+        self._count = 0  # of segments on disk
         self._wanted = READY_MIN
+        self._ready_max = READY_MAX if segments_max is None else segments_max // 2
         self._numbers = itertools.count()
         self._taken_s = 0.0
         self._calls: SimpleQueue[bool] = SimpleQueue()
@@ -156,7 +167,23 @@ class Roller:
         self._ready.append(self._make())
 
     def _make(self) -> Segment:
-        return prepare(self._directory, self._process, next(self._numbers))
+        fresh = prepare(self._directory, self._process, next(self._numbers))
+        self._count += 1
+        return fresh
+
+    def _drop(self) -> bool:
+        """Make room, if that is wanted and there is something to drop."""
+        if self._segments_max is None or not self._kept:
+            return False
+        oldest = self._kept[0]
+        self._dropped(oldest)
+        try:
+            oldest.path.unlink(missing_ok=True)
+        except OSError:  # Nothing can be written here either, as the caller finds out and tells.
+            return False
+        self._kept.popleft()
+        self._count -= 1
+        return True
 
     def _run(self) -> None:
         fine = True
@@ -171,23 +198,28 @@ class Roller:
                     return
                 self._adapt()
             while self._full:
-                self._full.popleft().close()
+                full = self._full.popleft()
+                full.close()
+                self._kept.append(full)
             fine = self._fill()
 
     def _adapt(self) -> None:
         """Bursts empty the shelf faster than the disk fills it, so keep more on it."""
         now = time.monotonic()
         if now - self._taken_s < BURST_S:
-            self._wanted = min(self._wanted * 2, READY_MAX)
+            self._wanted = min(self._wanted * 2, self._ready_max)
         self._taken_s = now
 
     def _fill(self) -> bool:
-        try:
-            while len(self._ready) < self._wanted:
+        while len(self._ready) < self._wanted:
+            if self._segments_max is not None and self._count >= self._segments_max:
+                self._drop()
+            try:
                 self._add()
-        except OSError as error:
-            self._report(f"no segment could be made in {self._directory}: {error}")
-            return False
+            except OSError as error:
+                if not self._drop():
+                    self._report(f"no segment could be made in {self._directory}: {error}")
+                    return False
         return True
 
 

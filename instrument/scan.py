@@ -273,7 +273,11 @@ class Scan:
         count = 0
         if end > offset.bytes:
             first_read = offset.bytes == SEGMENT_HEADER_DATA
-            records = file.read(offset.bytes, end)
+            try:
+                records = file.read(offset.bytes, end)
+            except FileNotFoundError:  # It has made room. Its writer's next one shows what is gone.
+                del self._cursors[file.path]
+                return 0
             found = expand.events(records, process=file.process, writer=writer)
             count = len(found["seq"])
             parts.append(found)
@@ -305,8 +309,8 @@ class Scan:
         if len(heads) and not records.damage:
             missing = int(heads["seq"][0]) - expected
             if missing > 0:
-                detail = f"the segments before {cursor.file.path} are missing"
-                self._damaged(cursor, writer, missing, detail, batch)
+                before = int(heads["order"][0])
+                self._missing(cursor, writer, expected, missing, before, batch)
             self.next_seq[writer] = int(heads["seq"][-1]) + int(heads["n"][-1])
         else:
             self.next_seq[writer] = expected + committed - offset.events
@@ -317,6 +321,31 @@ class Scan:
             )
             self._damaged(cursor, writer, max(lost, 0), detail, batch)
         offset.events = committed
+
+    def _missing(
+        self,
+        cursor: _Cursor,
+        writer: int,
+        expected: int,
+        count: int,
+        before: int,
+        batch: Batch,
+    ) -> None:
+        """Events from `expected` on, all of orders before a certain one, are not there: by the
+        intent of their process, or not."""
+        image = self.images.get(cursor.file.process)
+        overwritten = 0
+        if image is not None:
+            image.refresh()
+            overwritten = min(count, max(image.kept_from(writer) - expected, 0))
+        detail = f"the segments before {cursor.file.path} are missing"
+        if overwritten:
+            process, reason = cursor.file.process, Reason.OVERWRITTEN
+            window = (None, before, None, None)  # What is kept lies behind, and can be judged.
+            row = gap_row(process, writer, reason, None, overwritten, window)
+            batch.gaps.append(row | {"open": False, "detail": detail})
+        if count > overwritten:
+            self._damaged(cursor, writer, count - overwritten, detail, batch)
 
     def _damaged(self, cursor: _Cursor, writer: int, count: int, detail: str, batch: Batch) -> None:
         row = gap_row(cursor.file.process, writer, Reason.DAMAGED, None, count, _NOWHERE)

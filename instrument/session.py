@@ -18,7 +18,7 @@ from .control import Control
 from .event import Op
 from .layout import Fact, Reason
 from .place import Place
-from .roller import Roller
+from .roller import Roller, Segment
 from .writer import Writer, slot_count
 
 
@@ -69,9 +69,19 @@ class _Seat:
 class Session:
     """What `probe` holds while it is live. A forked child that says nothing leaves no trace."""
 
-    def __init__(self, directory: Path, *, collector: bool, ring: ModuleType | None = None) -> None:
-        """`ring`: what writers' places are made of, where it is compiled."""
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        collector: bool,
+        ring: ModuleType | None = None,
+        segments_max: int | None = None,
+    ) -> None:
+        """`ring`: what writers' places are made of, where it is compiled. `segments_max`: flight
+        mode, as `Roller` says."""
         self.directory = directory
+        self._segments_max = segments_max
+        self._said_again = 0  # facts, since flight mode may have made room of them
         self.ring = ring
         self.facts: list[tuple[Fact, dict[str, Any]]] = []  # what a forked child says again
         self.orders = itertools.count(1)
@@ -97,7 +107,12 @@ class Session:
         self.directory.mkdir(mode=0o700, exist_ok=True)
         self._control = Control(self.directory)
         self._roller = Roller(
-            self.directory, self._control.process, report=self._control.report, idle=self._watch
+            self.directory,
+            self._control.process,
+            report=self._control.report,
+            idle=self._watch,
+            segments_max=self._segments_max,
+            dropped=self._make_room,
         )
         self._roller.start()
         self._watch()
@@ -120,11 +135,28 @@ class Session:
                 "Start it again with a trace directory that stays.\n"
             )
 
+    def _make_room(self, oldest: Segment) -> None:
+        """On the roller's thread: what the segment may have told of the process is said again, in
+        a segment of that thread's own, which stays."""
+        assert self._control is not None
+        self._control.keep_from(oldest.block, oldest.next_seq)
+        voice: Voice | None = getattr(self.local, "voice", None)
+        if voice is None:
+            voice = self.join()
+        while self._said_again < len(self.facts):
+            voice.state(*self.facts[self._said_again])
+            self._said_again += 1
+
     def child(self) -> Session:
         """The session of a process that was forked from this one; not yet registered."""
         if self._control is not None:
             self._control.let_go()
-        child = Session(self.directory, collector=self._collector is not None, ring=self.ring)
+        child = Session(
+            self.directory,
+            collector=self._collector is not None,
+            ring=self.ring,
+            segments_max=self._segments_max,
+        )
         child.facts = list(self.facts)
         return child
 

@@ -179,6 +179,7 @@ class Writer:
         self._words, self._crcs, place.map = fresh.words, fresh.crcs, fresh.map
         place.end, place.first = layout.SEGMENT_HEADER_DATA, place.seq
         if full is not None:
+            full.block, full.next_seq = self._block, place.seq
             self._roller.retire(full)  # Only now: a map that somebody still has can't be closed.
         self._words[layout.WORD_ORDINAL] = self._ordinal
         self._words[layout.WORD_OWNER] = self._control.writer(self._block) + 1
