@@ -40,8 +40,8 @@ from .runner import Runner
 from .sampler import Sampler
 from .scheduler import Scheduler, SchedulerParts
 from .slots import SlotPool
-from .speculation.drafter import Alone, Drafter
-from .speculation.make import left_out, make_drafter
+from .speculation.drafter import Drafter, Omission
+from .speculation.make import make_drafter, omission
 from .states import States
 
 SAID = tuple(op for op in Op if op is not Op.AMEND)
@@ -89,9 +89,9 @@ def assemble(config: EngineConfig, group: StageGroup | None = None) -> Parts:
     states = States([stage.memory for stage in stages], chunk)
     strategy = BY_NAME[config.mamba_radix_cache_strategy](cache, states, grids, patches, config)
     _check_room(config, strategy.slots_per_request, chunk)
-    missing = left_out(drafter, config, patches)
-    commits = missing is not Alone.NO_COMMIT
-    grids = replace(grids, saves=missing is not Alone.NO_CHECKPOINT)
+    omitted = omission(drafter, config, patches)
+    commits = omitted is not Omission.NO_COMMIT
+    grids = replace(grids, saves=omitted is not Omission.NO_CHECKPOINT)
     if drafter and group:
         drafter = SharedDrafter(drafter, group)
     piped = config.pp_size > 1
@@ -106,7 +106,7 @@ def assemble(config: EngineConfig, group: StageGroup | None = None) -> Parts:
     )
     prefill = Prefill(config, cache, strategy, chunk)
     cadence = Cadence(config.ring_length, grids)
-    decode = Decode(cache, strategy, cadence, config.draft_tokens, config.draft_room)
+    decode = Decode(config, cache, strategy, cadence)
     eos_ids, tells = frozenset(model.eos_ids), commits and not piped
     retire = Retire(cache, strategy, prefill, decode, grids, eos_ids, tells=tells)
     probe.hook("engine", SAID, live=True)

@@ -193,9 +193,18 @@ class Cache:
             request.usage.cached_tokens = cached
         self.tokens_restored += cached
         running = Running(
-            request, request.number, row, None, locations, cached, node, len(tokens), cached, source
+            request,
+            number=request.number,
+            row=row,
+            live=None,
+            locations=locations,
+            shared=cached,
+            node=node,
+            fill=len(tokens),
+            length=cached,
+            source=source,
+            pending=node.ring if node else 0,
         )
-        running.pending = node.ring if node else 0
         running.live = self.take_slot(running, Role.LIVE, evict=True)
         assert running.live is not None, "admit has made sure that a slot is within reach"
         return running

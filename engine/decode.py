@@ -8,7 +8,9 @@ from .batch import Batch, Item
 from .cache import Cache
 from .cadence import Cadence
 from .checkpoints import Strategy
+from .config import EngineConfig
 from .headroom import Headroom
+from .rows import Grown
 from .running import Running
 
 
@@ -16,16 +18,10 @@ class Decode:
     """All requests whose prompt is launched step together, as a decode or as a verify."""
 
     def __init__(
-        self,
-        cache: Cache,
-        strategy: Strategy,
-        cadence: Cadence,
-        draft_tokens: int,
-        draft_room: int,
+        self, config: EngineConfig, cache: Cache, strategy: Strategy, cadence: Cadence
     ) -> None:
-        self._cache, self._strategy = cache, strategy
-        self._cadence = cadence
-        self._draft_tokens, self._draft_room = draft_tokens, draft_room
+        self._cache, self._strategy, self._cadence = cache, strategy, cadence
+        self._draft_tokens, self._draft_room = config.draft_tokens, config.draft_room
         self._headroom = Headroom()
         self.running: list[Running] = []
 
@@ -42,19 +38,11 @@ class Decode:
         the last that came. The one that has put out the most always goes on, and no request is
         taken that could not go on alone.
         """
-        grown: list[tuple[int, int, list[int]]] = []
-        short = False
+        grown: list[Grown] = []
         stepping = self._of(micro_batch)
-        for running in stepping:
-            before = len(running.locations)
-            more = self._cache.grow(running, self._reach(running))
-            if more is None:
-                short = True
-                break
-            if more:
-                grown.append((running.row, before, more))
+        enough = all(self._grow(running, grown) for running in stepping)
         self._cache.rows.extend(grown)
-        if not short:
+        if enough:
             return None
         return min(
             reversed(stepping), key=lambda r: (len(r.request.output), -len(r.request.prompt))
@@ -79,22 +67,22 @@ class Decode:
 
         Nobody is retracted for that. Who is left out steps when no prompt is at hand.
         """
-        grown: list[tuple[int, int, list[int]]] = []
-        stepping = []
-        for running in self._of(micro_batch):
-            before = len(running.locations)
-            more = self._cache.grow(running, self._reach(running))
-            if more is None:
-                continue
-            stepping.append(running)
-            if more:
-                grown.append((running.row, before, more))
+        grown: list[Grown] = []
+        stepping = [each for each in self._of(micro_batch) if self._grow(each, grown)]
         self._cache.rows.extend(grown)
         steps = tuple(self._step(running, alone=False) for running in stepping)
         return Batch(prefill.kind, prefill.items + steps)
 
     def _of(self, micro_batch: int) -> list[Running]:
         return [each for each in self.running if each.micro_batch == micro_batch]
+
+    def _grow(self, running: Running, grown: list[Grown]) -> bool:
+        """Take KV for its next step, and note in `grown` what was taken; False if it is short."""
+        before = len(running.locations)
+        more = self._cache.grow(running, self._reach(running))
+        if more:
+            grown.append((running.row, before, more))
+        return more is not None
 
     def _reach(self, running: Running) -> int:
         """KV after its next step, at most: verifies in flight may accept all that they feed."""

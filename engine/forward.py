@@ -9,8 +9,6 @@ from torch import Tensor
 
 from slotscope.instrument.event import Kind
 
-from .layers.ring import Pending
-
 
 @dataclass(frozen=True, slots=True)
 class Track:
@@ -19,6 +17,15 @@ class Track:
     row: int
     tokens: int  # counted from the chunk's start; a multiple of the state chunk
     slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Of each row, padding left out: inputs in its slot's replay ring, and whether this step folds
+    all of them into the state. A step that does not adds its own."""
+
+    inputs: tuple[int, ...]
+    folds: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)

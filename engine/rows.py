@@ -15,6 +15,9 @@ import torch
 DISCARD = 0
 """The row that padding names."""
 
+Grown = tuple[int, int, Sequence[int]]
+"""Further KV locations of a row: the row, the index of the first one, the locations."""
+
 
 class Rows:
     """`count` rows of `width` tokens. Row 0 is for padding."""
@@ -44,8 +47,8 @@ class Rows:
         self.lengths[row] = cached
         return row
 
-    def extend(self, grown: Sequence[tuple[int, int, Sequence[int]]]) -> None:
-        """Further KV locations, (row, index of the first, locations) for each row that grew."""
+    def extend(self, grown: Sequence[Grown]) -> None:
+        """Name the further KV locations of all rows that grew."""
         if not grown:
             return
         device = self.table.device

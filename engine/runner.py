@@ -11,9 +11,8 @@ from torch import Tensor
 from slotscope.instrument.event import Kind
 
 from .batch import Batch, Item, Launch, Result
-from .forward import Forward, Track
+from .forward import Forward, Pending, Track
 from .grids import Grids
-from .layers.ring import Pending
 from .pipeline.stage import Stage
 from .request import SamplingParams
 from .rows import DISCARD, Rows

@@ -29,7 +29,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Pair:
+class TrackPair:
     """The ping-pong pair: two places for checkpoint slots, and what is known to be in them."""
 
     leases: list[Lease | None] = field(default_factory=lambda: [None, None])
@@ -53,7 +53,7 @@ class Running:
     source: int | None = None  # slot to restore from in the first forward
     pending: int = 0  # inputs in the live slot's replay ring after all that is launched
     fresh: bool = True  # no forward has initialised the live slot yet
-    pair: Pair = field(default_factory=Pair)
+    pair: TrackPair = field(default_factory=TrackPair)
     tracked: Target | None = None  # left by the last prefill chunk, to be published
     outstanding: deque[Target | None] = field(default_factory=deque)  # of verifies in flight
     micro_batch: int = 0  # the one that it is computed with, from admission to end

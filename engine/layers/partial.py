@@ -13,13 +13,13 @@ from torch import Tensor
 
 from .precision import wide
 
-Part = tuple[Tensor, Tensor]
+Partial = tuple[Tensor, Tensor]
 """Of one rank: what is seen [..., t, size], and the log of the normaliser [..., t, 1]."""
 
 
 def partial(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, blind: Tensor, scale: float
-) -> Part:
+) -> Partial:
     """Attention over one rank's keys, L of them.
 
     Args:
@@ -38,7 +38,7 @@ def partial(
     return seen.masked_fill_(blind, 0), normaliser.masked_fill_(blind, float("-inf"))
 
 
-def merge(parts: Sequence[Part]) -> Tensor:
+def merge(parts: Sequence[Partial]) -> Tensor:
     """[..., t, size] of the whole from all ranks' parts. Each query must see something on one."""
     seen = torch.stack([part for part, _ in parts])
     shares = torch.stack([normaliser for _, normaliser in parts]).softmax(0)

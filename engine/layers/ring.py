@@ -9,22 +9,14 @@ without the state in between; that saves memory traffic on a GPU, which this doe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from slotscope.engine.forward import Pending
+
 Step = Callable[..., Tensor]
 """A recurrence's step: (*fed, states, slots), in place, as the folders of kernels describe it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Of each row, padding left out: inputs in its slot's ring, and whether this step folds all of
-    them into the state. A step that does not adds its own."""
-
-    inputs: tuple[int, ...]
-    folds: tuple[bool, ...]
 
 
 def buffered_step(

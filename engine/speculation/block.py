@@ -13,7 +13,7 @@ from slotscope.engine.rows import Rows
 from slotscope.instrument.event import Kind
 
 from .draft import Draft
-from .drafter import Alone, Drafter
+from .drafter import Drafter, Omission
 
 
 class BlockDrafter(Drafter):
@@ -23,7 +23,7 @@ class BlockDrafter(Drafter):
     the right ones along.
     """
 
-    alone = Alone.NO_CHECKPOINT
+    omits = Omission.NO_CHECKPOINT
 
     def __init__(
         self, rows: Rows, steps: int, target: Model, model: BlockDraft, memory: Memory

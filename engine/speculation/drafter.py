@@ -14,8 +14,8 @@ from slotscope.engine.rows import Rows
 from .draft import Draft
 
 
-class Alone(Enum):
-    """What a commit of a drafter's own, without `shared-commit`, leaves out."""
+class Omission(Enum):
+    """What a drafter's verify leaves out where it bypasses the shared commit."""
 
     NO_COMMIT = "the verify moves no state"
     NO_CHECKPOINT = "the live state moves, and no crossing's state is saved"
@@ -24,8 +24,8 @@ class Alone(Enum):
 class Drafter(ABC):
     """Guesses the tokens that follow a row's last one."""
 
-    alone: Alone | None = None
-    """What this drafter's verify did upstream before there was a shared commit; None: it shared."""
+    omits: Omission | None = None
+    """Without `shared-commit`, as upstream before there was one. None: it commits as the others."""
 
     memories: tuple[Memory, ...] = ()
     """KV of its own, at the target's locations: whatever moves those moves it along."""

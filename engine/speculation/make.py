@@ -15,7 +15,7 @@ from slotscope.engine.patches import Patches
 from slotscope.engine.rows import Rows
 
 from .block import BlockDrafter, DflashDrafter, DsparkDrafter
-from .drafter import Alone, Drafter
+from .drafter import Drafter, Omission
 from .nextn import NextnDrafter
 from .ngram import NgramDrafter
 from .tree import TreeDrafter
@@ -51,7 +51,7 @@ def make_drafter(
     return NextnDrafter(rows, steps, model, memory, dtype)
 
 
-def left_out(drafter: Drafter | None, config: EngineConfig, patches: Patches) -> Alone | None:
+def omission(drafter: Drafter | None, config: EngineConfig, patches: Patches) -> Omission | None:
     """What the commit of this drafter leaves out, with these patches; None: nothing.
 
     Raises ConfigError where the strategy can't do without it.
@@ -59,14 +59,14 @@ def left_out(drafter: Drafter | None, config: EngineConfig, patches: Patches) ->
     if drafter is None or patches.on("shared-commit"):
         return None
     lazy = config.mamba_radix_cache_strategy == "extra_buffer_lazy"
-    if lazy and drafter.alone is Alone.NO_CHECKPOINT:
+    if lazy and drafter.omits is Omission.NO_CHECKPOINT:
         raise ConfigError(
             f"without shared-commit the verify of {config.speculative_algorithm} bypasses the "
             "shared prepare and commit, so no spare is written where it crosses a track depth, "
             "and extra_buffer_lazy would promote a spare that holds nothing. Leave shared-commit "
             "on, or choose --mamba-radix-cache-strategy extra_buffer."
         )
-    return drafter.alone
+    return drafter.omits
 
 
 def _block_drafter(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .draft import Draft
-from .drafter import Alone, Drafter
+from .drafter import Drafter, Omission
 
 SUFFIX_MAX = 4
 """Longest suffix that is looked up, in tokens. The longest match wins, then the latest."""
@@ -15,7 +15,7 @@ SUFFIX_MAX = 4
 class NgramDrafter(Drafter):
     """Looks in the request's own prompt and output; needs no weights."""
 
-    alone = Alone.NO_COMMIT
+    omits = Omission.NO_COMMIT
 
     def draft(self, rows: Tensor) -> Draft:
         """Where nothing matches, the last token is repeated: a guess that costs nothing more."""

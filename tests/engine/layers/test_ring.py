@@ -7,11 +7,12 @@ from random import Random
 import pytest
 import torch
 
+from slotscope.engine.forward import Pending
 from slotscope.engine.layers.gdn import GDN
 from slotscope.engine.layers.kda import KDA
 from slotscope.engine.layers.mamba2 import MAMBA2
 from slotscope.engine.layers.recurrence import Operators
-from slotscope.engine.layers.ring import Pending, buffered_step, caught_up
+from slotscope.engine.layers.ring import buffered_step, caught_up
 
 ROWS, HEADS, KEY, VALUE, LENGTH = 3, 2, 4, 3, 5
 DECAYS = {"gdn": (HEADS,), "kda": (HEADS, KEY), "mamba2": (HEADS,)}
