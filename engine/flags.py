@@ -18,6 +18,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Model": ("model_path", "served_model_name", "device", "dtype", "context_length"),
     "Server": ("host", "port", "trace"),
     "Replay": ("schedule",),
+    "Keys and values": ("page_size", "max_total_tokens"),
     "State slots and checkpoints": (
         "max_mamba_cache_size",
         "mamba_radix_cache_strategy",
@@ -28,7 +29,8 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         "enable_hierarchical_cache",
         "hicache_ratio",
     ),
-    "Pipeline stages": (
+    "Parallelism": (
+        "dcp_size",
         "pp_size",
         "pp_processes",
         "tp_size",
