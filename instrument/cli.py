@@ -14,6 +14,7 @@ from .commands.coldwarm import coldwarm
 from .commands.collect import collect
 from .commands.diff import diff
 from .commands.doctor import doctor
+from .commands.pack import pack
 from .commands.run import run
 from .commands.slots import slots
 from .commands.sql import sql
@@ -70,7 +71,7 @@ def build(wanted: str | None) -> typer.Typer:
         rich_markup_mode="rich",
     )
     app.callback()(_root)
-    for command in (check, sql, slots, diff, coldwarm, doctor, run, collect):
+    for command in (check, sql, slots, diff, coldwarm, doctor, run, collect, pack):
         app.command()(command)
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         command = _load(entry) if entry.name == wanted else _placeholder(entry)
@@ -138,7 +139,18 @@ def _expected(error: Exception) -> bool:
 
 def _page(arguments: list[str]) -> str:
     """Which help page tells of the command that was called."""
-    known = {"check", "sql", "slots", "diff", "coldwarm", "doctor", "run", "collect", *_LATER}
+    known = {
+        "check",
+        "sql",
+        "slots",
+        "diff",
+        "coldwarm",
+        "doctor",
+        "run",
+        "collect",
+        "pack",
+        *_LATER,
+    }
     return f"{arguments[0]} " if arguments and arguments[0] in known else ""
 
 

@@ -175,8 +175,8 @@ class Scan:
             ControlError: a control file of another version.
             OSError: a file can't be read.
         """
-        if not self.directory.exists():
-            return  # The trace was removed, and with it whatever there was to come.
+        if not self.directory.is_dir():
+            return  # Packed, or removed, and with it whatever there was to come.
         for image in self.images.values():
             image.refresh()
         for name in sorted(os.listdir(self.directory)):

@@ -72,12 +72,12 @@ class Trace:
         try:
             self._scan.look()
             stored = (directory / store.NAME).exists() or manifest.latest(directory) is not None
-            if not self._scan.registered and not stored:
+            if not (self._scan.registered or stored or directory.is_file()):
                 raise TraceError(
                     f"{directory} holds no trace: neither a process's p000000.ctl nor {store.NAME} "
                     "is in it. Give the directory that `--trace` named."
                 )
-            self.stored = self._attach() or self._expand()
+            self.stored = self._unpack() or self._attach() or self._expand()
             self._define()
             # From here on, SQL reaches nothing but what is attached, and can't change that.
             self._con.execute("SET enable_external_access = false")
@@ -189,6 +189,37 @@ class Trace:
     ) -> None:
         self.close()
 
+    def _unpack(self) -> bool:
+        """Read a packed trace, or one generation alone.
+
+        Raises:
+            TraceError: a file of another kind.
+        """
+        path, con = self.directory, self._con
+        if not path.is_file():
+            return False
+        try:
+            con.execute(f"ATTACH '{quoted(path)}' AS stored (READ_ONLY)")
+            store.check_version(con, "stored.meta", path)
+            beside = con.execute("SELECT count(*) FROM stored.sealed").fetchone()
+        except duckdb.Error as error:
+            raise TraceError(
+                f"{path} is no packed trace: {error}. Give a trace directory, or what slotscope "
+                "pack wrote."
+            ) from error
+        if path.name == store.NAME or beside != (0,):
+            raise TraceError(f"{path} is a part of a trace. Give its directory: {path.parent}.")
+        store.resume(con, "stored.", self._scan)
+        self._define_stored(["stored"])
+        con.execute("CREATE TABLE gaps AS FROM stored.gaps")
+        return True
+
+    def _define_stored(self, parts: list[str]) -> None:
+        for statement in enum_ddl():
+            self._con.execute(statement)
+        define(self._con, parts, _TABLES)
+        self._con.execute("CREATE TABLE processes AS FROM stored.processes")
+
     def _attach(self) -> bool:
         """Read from DuckDB, if a collector has stored all there is and none has the file open."""
         path = self.directory / store.NAME
@@ -207,11 +238,8 @@ class Trace:
         sealed = self._con.execute("SELECT number FROM stored.sealed ORDER BY number").fetchall()
         parts = attach(self._con, self.directory, (number for (number,) in sealed))
         self._sealed = manifest.latest(self.directory)
-        for statement in enum_ddl():
-            self._con.execute(statement)
-        define(self._con, [*parts, "stored"], _TABLES)
+        self._define_stored([*parts, "stored"])
         self._con.execute("CREATE TABLE gaps AS FROM stored.gaps WHERE NOT open")
-        self._con.execute("CREATE TABLE processes AS FROM stored.processes")
         return True
 
     def _expand(self) -> bool:
@@ -297,7 +325,7 @@ def open(
     time_limit_s: float = TIME_LIMIT_S,
     memory_limit: str = MEMORY,
 ) -> Trace:
-    """Read a trace directory as it is now.
+    """Read a trace directory as it is now, or a file that `slotscope pack` made of one.
 
     Args:
         time_limit_s: a query that takes longer fails; 0 means no limit.
@@ -308,8 +336,11 @@ def open(
         SchemaError: the trace was stored under an unknown schema version.
     """
     directory = Path(trace_dir).absolute()
-    if not directory.is_dir():
-        raise TraceError(f"{directory} is no directory. Give the one that `--trace` named.")
+    if not directory.exists():
+        raise TraceError(
+            f"{directory} is no directory and no packed trace. Give the directory that `--trace` "
+            "named, or what slotscope pack wrote."
+        )
     try:
         return Trace(directory, time_limit_s=time_limit_s, memory_limit=memory_limit)
     except SealedError as error:

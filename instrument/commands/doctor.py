@@ -105,6 +105,9 @@ def _files(console: Console, directory: Path, trace: Trace) -> None:
     """Where the trace lies, how big it is, who collects it."""
     from slotscope.instrument import spawn
 
+    if directory.is_file():
+        console.print(f"\n{directory}: packed, {_mib(directory.stat().st_size)}.", highlight=False)
+        return
     sizes = [f.stat().st_blocks * 512 for f in directory.iterdir() if f.is_file()]
     free = shutil.disk_usage(directory).free
     writable = "" if os.access(directory, os.W_OK) else ", which this user can't write"

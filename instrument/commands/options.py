@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 
 TraceArgument = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="Trace directory of a running or ended engine.")
+    Path,
+    typer.Argument(
+        metavar="TRACE", help="Trace directory of a running or ended engine, or a packed trace."
+    ),
 ]
 
 
