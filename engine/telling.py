@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slotscope.instrument import probe
-from slotscope.instrument.event import Kind, Op, Outcome, Role, Unit
+from slotscope.instrument.event import Component, Kind, Op, Outcome, Role, Unit
 
 from .batch import Batch, Item, Launch
 from .grids import Grids
@@ -65,14 +65,16 @@ def committed(
     *,
     scratch: Sequence[int] | None = None,
     micro_batch: int | None = None,
+    component: Component | None = None,
 ) -> None:
     """Tell what a verify has done with what it accepted, on the stage whose slots are `pool`'s.
 
     `paths` are the accepted nodes of each row, which are tokens in a chain. `micro_batch` is that
-    of the relayed result, which should be the verify's own; `scratch` as in `staged`.
+    of the relayed result, which should be the verify's own; `component` what alone was moved, if
+    not all was; `scratch` as in `staged`.
     """
     if probe.level:
-        said = _said(launch, pool) | {"micro_batch": micro_batch}
+        said = _said(launch, pool) | {"micro_batch": micro_batch, "component": component}
         rows = scratch or _rows(launch.batch)
         _commits(launch, before, paths, rows, said)
         _crossings(launch, before, paths, rows, grids, said)

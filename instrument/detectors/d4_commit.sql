@@ -3,13 +3,14 @@
 -- severity: corruption
 -- invariant: a verify that was read has exactly one commit for each request in its plan, on each
 --   pipeline stage; it reads what that verify left in scratch; it moves the live state by
---   accept_len tokens, at least one; the next act begins at that depth. Where it passes a depth on
---   its plan's grid, and the plan names a slot for that, the state there is saved.
+--   accept_len tokens, at least one, and moves window and SSM state alike; the next act begins at
+--   that depth. Where it passes a depth on its plan's grid, and the plan names a slot for that, the
+--   state there is saved.
 -- needs: verify.plan, scatter, forward.launch, forward.done
 -- blind where: op = 'scatter' AND role = 'live' AND depth IS NULL AND NOT in_vain(outcome)
 -- evidence: the plan and the forward's done where the commit is missing, else the commits, or the
 --   commit and the act that begins elsewhere; where scratch was overwritten, both plans and the
---   commit; where nothing was saved, the plan and the commit.
+--   commit; where nothing was saved, or a part stayed behind, the plan and the commit.
 -- example: r7+ r7+live3 P1 1:3@0 1:3@0>64 /1 V2 2:r7?@64 /2 V3
 -- false positives: none known. A verify is judged only after its process launched or read another
 --   forward or ended the request, as the host says the commit when it retires the result.
@@ -85,6 +86,31 @@ uncommitted AS (
           AND h.position <= p.position
     WHERE COALESCE(len(c.events), 0) <> 1
 ),
+-- A commit that names components, and leaves one behind. All recurrent states have an SSM part; that
+-- the pool has windows too is known where any act names them. Rings and side states need not move.
+windowed AS (
+    SELECT DISTINCT process, COALESCE(pool, 0) AS pool
+    FROM seen
+    WHERE component = 'conv' AND slot > 0
+),
+halved AS (
+    SELECT p.process, p.pool, c.slot, c.generation, p.request, p.forward, c.position, c.time_ns,
+           [p.event, c.event] AS witness,
+           format('Let forward {}{} verify {} ({}); however, {} moves {} of it alone: window and '
+                  || 'SSM state stand at different tokens from then on, a contradiction.',
+                  p.forward, p.whereabouts, request_name(p.process, p.request),
+                  event_name(p.event), c.the_commit, c.component) AS because
+    FROM plan p
+    JOIN live_scatter c
+      ON c.process = p.process AND COALESCE(c.pool, 0) = p.pool AND c.forward = p.forward
+     AND c.request = p.request
+    LEFT JOIN windowed w ON w.process = p.process AND w.pool = p.pool
+    ANTI JOIN live_scatter other
+           ON other.process = p.process AND COALESCE(other.pool, 0) = p.pool
+          AND other.forward = p.forward AND other.request = p.request
+          AND other.component IS DISTINCT FROM c.component
+    WHERE c.component = 'conv' OR c.component = 'ssm' AND w.process IS NOT NULL
+),
 astray AS (
     SELECT process, pool, slot, generation, request, forward, position, time_ns, [event] AS witness,
            format('Let {} move {} from {} tokens by {} accepted tokens; however, it left {} '
@@ -111,6 +137,8 @@ elsewhere AS (
       AND (f.op = 'advance' OR f.op = 'scatter' AND f.role = 'live')
       AND f.depth_before <> f.depth_was
       AND c.op = 'scatter' AND c.role = 'live'
+      -- Components may be committed one by one; the same one twice is argued above.
+      AND c.forward IS DISTINCT FROM f.forward
 ),
 -- A slot that a crossing's state was to go to, and that nothing went to.
 unsaved AS (
@@ -167,6 +195,8 @@ overwritten AS (
     WHERE s.next_order < r."order"
 )
 FROM uncommitted
+UNION ALL
+FROM halved
 UNION ALL
 FROM overwritten
 UNION ALL

@@ -53,6 +53,18 @@ def test_a_node_of_a_tree_is_no_depth() -> None:
     assert judge("D4", taken_for_length).witness == [[8, 12]]
 
 
+def test_a_commit_that_moves_one_of_two_components() -> None:
+    same = "slot=3,pool=0,request=7,role=live,forward=2,depth_before=64,depth=66,accept_len=2"
+    conv, ssm = (f"scatter({same},component={part})" for part in ("conv", "ssm"))
+    assert judge("D4", SEATED + f"{conv} {ssm} /2 V3").verdict == "clean"
+    assert judge("D4", SEATED + f"{ssm} /2 V3").verdict == "clean", "a state without a window"
+    answer = judge("D4", SEATED + f"{conv} /2 V3")
+    assert answer.witness == [[7, 8]]
+    assert "moves conv of it alone" in answer.because[0]
+    window = "offload(slot=9,pool=0,node=2,depth=64,component=conv) "
+    assert judge("D4", SEATED + window + f"{ssm} /2 V3").witness == [[7, 9]]
+
+
 CROSSING = "r7+ r7+live3 r7+spare6 P1 1:3@0 1:3@0>62 /1 V2 2:r7?6@62%64 "  # 0 .. 8
 
 
@@ -73,12 +85,6 @@ def test_nothing_is_saved_where_nothing_is_passed_or_no_slot_is_given() -> None:
 
 def test_what_lost_records_may_have_saved_is_not_missed() -> None:
     assert judge("D4", CROSSING + "2:3@62+3 ... /2 V3").witness == []
-
-
-def test_conv_and_ssm_may_be_committed_one_by_one() -> None:
-    half = "slot=3,request=7,role=live,forward=2,depth_before=64,accept_len=2,depth=66"
-    first = f"scatter({half},component=conv)"
-    assert judge("D4", SEATED + first + " /2 V3").verdict == "clean"
 
 
 def test_a_commit_moves_the_state_by_what_was_accepted() -> None:
