@@ -25,7 +25,7 @@ class Item:
     fresh: bool = False  # first forward: the live slot is initialised here
     pending: int = 0  # inputs in the slot's replay ring before it, which the state lacks
     folds: bool = True  # afterwards there are none; False: there is one more
-    steps: bool = False  # a decode step, alone or beside the prompts of a mixed prefill
+    decodes: bool = False  # a decode step, alone or beside the prompts of a mixed prefill
 
     @property
     def left(self) -> int:

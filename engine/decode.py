@@ -97,7 +97,7 @@ class Decode:
         target = self._strategy.aim_decode(running, running.length)
         folds = not alone or self._cadence.folds(pending, start, running.length)
         item = Item(
-            running, start, running.length, target, pending=pending, folds=folds, steps=True
+            running, start, running.length, target, pending=pending, folds=folds, decodes=True
         )
         running.pending = item.left
         return item

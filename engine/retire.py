@@ -58,7 +58,7 @@ class Retire:
             Kind.VERIFY: self._verified,
         }
         for at, item in enumerate(launch.batch.items):
-            act = acts[Kind.DECODE if item.steps else launch.batch.kind]
+            act = acts[Kind.DECODE if item.decodes else launch.batch.kind]
             act(item, before[at], tokens[at][: accept[at]], logprobs[at][: accept[at]])
 
     def end(self, running: Running, reason: str) -> None:

@@ -179,7 +179,7 @@ class Runner:
         tracks = tuple(
             Track(at, item.target.depth - item.start, item.target.slot)
             for at, item in enumerate(items)
-            if not item.steps and item.target and item.target.depth is not None
+            if not item.decodes and item.target and item.target.depth is not None
         )
         return Forward(
             kind=Kind.PREFILL,

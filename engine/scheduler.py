@@ -125,5 +125,5 @@ class Scheduler:
         """Whose prompt is launched whole decodes from now on."""
         if batch.kind is Kind.PREFILL:
             # Their first token is known on the device, so they may step before it is retired.
-            whole = [item.running for item in batch.items if item.last and not item.steps]
+            whole = [item.running for item in batch.items if item.last and not item.decodes]
             self.decode.running += whole

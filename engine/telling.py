@@ -160,22 +160,22 @@ def _initialised(batch: Batch, said: dict[str, Any]) -> None:
 
 def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
     """Chunks scatter a state from their midst, decode steps copy the live one."""
-    for steps in (False, True):
-        for role, tracked in _by_role([item for item in batch.items if item.steps is steps]):
+    for decodes in (False, True):
+        for role, tracked in _by_role([item for item in batch.items if item.decodes is decodes]):
             # Who resumes from it will not look into its ring: it counts with what is in the state.
             depths = [_depth(item.target) - item.left for item in tracked]
             starts = [item.start for item in tracked]
             probe.emit(
-                Op.COPY if steps else Op.SCATTER,
+                Op.COPY if decodes else Op.SCATTER,
                 slots=[item.target.slot for item in tracked if item.target],
                 request=[item.running.number for item in tracked],
                 row=[item.running.row for item in tracked],
                 role=role,
-                src_slot=[item.live_slot for item in tracked] if steps else None,
-                unit=None if steps else Unit.TOKEN,
-                step=None if steps else [d - s for d, s in zip(depths, starts, strict=True)],
+                src_slot=[item.live_slot for item in tracked] if decodes else None,
+                unit=None if decodes else Unit.TOKEN,
+                step=None if decodes else [d - s for d, s in zip(depths, starts, strict=True)],
                 depth=depths,
-                grid=grids.track if steps else grids.checkpoint,
+                grid=grids.track if decodes else grids.checkpoint,
                 **said,
             )
 

@@ -66,7 +66,7 @@ class Stage:
 
     def _copy_tracks(self, items: tuple[Item, ...]) -> None:
         """Of a decode step, a checkpoint is a copy of the live state after it."""
-        tracked = [item for item in items if item.steps and item.target]
+        tracked = [item for item in items if item.decodes and item.target]
         self.states.copy(
             [item.live_slot for item in tracked],
             [item.target.slot for item in tracked if item.target],
