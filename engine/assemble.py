@@ -31,7 +31,6 @@ from .pipeline.group import StageGroup
 from .pipeline.lead import LeadScheduler
 from .pipeline.processes import ProcessStages, SharedDrafter
 from .pipeline.scheduler import PipelineScheduler
-from .pipeline.stage import Stage
 from .pipeline.stages import LocalStages
 from .prefill import Prefill, slack
 from .retire import Retire
@@ -42,6 +41,7 @@ from .scheduler import Scheduler, SchedulerParts
 from .slots import SlotPool
 from .speculation.drafter import Drafter, Omission
 from .speculation.make import make_drafter, omission
+from .stage import Stage
 from .states import States
 
 SAID = tuple(op for op in Op if op is not Op.AMEND)

@@ -13,7 +13,6 @@ from slotscope.instrument.event import Kind
 from .batch import Batch, Item, Launch, Result
 from .forward import Forward, Pending, Track
 from .grids import Grids
-from .pipeline.stage import Stage
 from .request import SamplingParams
 from .rows import DISCARD, Rows
 from .sampler import Sampler
@@ -23,6 +22,7 @@ from .speculation.accept import accept, along
 from .speculation.commit import prepare
 from .speculation.draft import Draft
 from .speculation.drafter import Drafter
+from .stage import Stage
 
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 """Batch sizes of decode and verify, as CUDA graphs would have them; the rest is padding."""

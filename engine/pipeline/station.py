@@ -8,11 +8,11 @@ from slotscope.engine.batch import Flight
 from slotscope.engine.grids import Grids
 from slotscope.engine.patches import Patches
 from slotscope.engine.snapshot import Snapshot
+from slotscope.engine.stage import Stage
 from slotscope.engine.telling import committed, refused, staged
 
 from . import relay
 from .error import PipelineError
-from .stage import Stage
 
 
 class Station:

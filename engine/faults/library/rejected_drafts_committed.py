@@ -7,9 +7,9 @@ import torch
 from slotscope.engine.batch import Launch, Result
 from slotscope.engine.faults.fault import Fault
 from slotscope.engine.grids import Grids
-from slotscope.engine.pipeline.stage import Stage
 from slotscope.engine.runner import Runner
 from slotscope.engine.snapshot import Snapshot
+from slotscope.engine.stage import Stage
 
 
 class _Overrun(Result):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from slotscope.engine.batch import Flight, Result
 from slotscope.engine.faults.fault import Fault
 from slotscope.engine.grids import Grids
-from slotscope.engine.pipeline.stage import Stage
 from slotscope.engine.retire import Retire
 from slotscope.engine.snapshot import Snapshot
+from slotscope.engine.stage import Stage
 from slotscope.engine.telling import committed
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from slotscope.engine.batch import Flight, Result
 from slotscope.engine.faults.fault import Fault
 from slotscope.engine.grids import Grids
-from slotscope.engine.pipeline.stage import Stage
 from slotscope.engine.retire import Retire
 from slotscope.engine.snapshot import Snapshot
+from slotscope.engine.stage import Stage
 from slotscope.engine.telling import committed
 from slotscope.instrument.event import Component
 

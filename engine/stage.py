@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from slotscope.engine.batch import Item, Result
-from slotscope.engine.grids import Grids
-from slotscope.engine.memory import Memory
-from slotscope.engine.models.base import Model
-from slotscope.engine.snapshot import Snapshot
-from slotscope.engine.speculation.accept import Accepted, compact
-from slotscope.engine.speculation.commit import commit
-from slotscope.engine.states import States
 from slotscope.instrument.event import Kind
+
+from .batch import Item, Result
+from .grids import Grids
+from .memory import Memory
+from .models.base import Model
+from .snapshot import Snapshot
+from .speculation.accept import Accepted, compact
+from .speculation.commit import commit
+from .states import States
 
 
 @dataclass(frozen=True, slots=True)
