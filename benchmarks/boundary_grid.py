@@ -1,4 +1,4 @@
-"""Seed 0's grid: requests that end around a checkpoint boundary, and what their reuse is worth.
+"""Upstream's grid: requests that end around a checkpoint boundary, and what reuse is worth.
 
 A prompt of 500 tokens, a track interval of 64: checkpoints at 448, 512, ..., 832. Requests are made
 to end at chosen offsets around 832; then 32 further tokens are generated from the whole text, once
@@ -27,7 +27,7 @@ SEED_DEPTHS = {
     for offset in OFFSETS
     for exhausted in (False, True)
 }
-"""Depth that the seed's table names for the cells with speculation."""
+"""Depth that upstream's table names for the cells with speculation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Cell:
     logprob_diff: float
 
     @property
-    def seed_depth(self) -> int | None:
-        """What the seed's table has for it; None without speculation."""
+    def upstream_depth(self) -> int | None:
+        """What upstream's table has for it; None without speculation."""
         return SEED_DEPTHS[self.offset, self.exhausted] if self.drafter else None
 
 
@@ -99,16 +99,18 @@ def _cell(engine: Engine, prompt: tuple[int, ...], offset: int) -> Cell:
 
 def run() -> Table:
     """All 28 cells, with NEXTN and without speculation."""
-    table = Table("boundary_grid", "Requests that end around a checkpoint boundary (seed 0)")
+    table = Table("boundary_grid", "Requests that end around a checkpoint boundary")
     identical = 0
     for drafter, exhausted in product(("NEXTN", ""), (False, True)):
         for cell in cells(drafter, exhausted):
             identical += cell.same
             pool = "exhausted" if cell.exhausted else "free"
             name = f"{drafter or 'no speculation'}, spares {pool}, {cell.offset:+d}"
-            table.add(f"{name}: depth served", "tokens", cell.cached, cell.seed_depth, "seed 0")
+            table.add(
+                f"{name}: depth served", "tokens", cell.cached, cell.upstream_depth, "upstream"
+            )
             table.add(f"{name}: max |d logprob|", "nat", cell.logprob_diff)
-    table.add("cells with identical tokens", "of 28", identical, 28, "seed 0")
+    table.add("cells with identical tokens", "of 28", identical, 28, "upstream")
     return table
 
 

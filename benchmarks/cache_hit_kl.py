@@ -1,6 +1,6 @@
 """Is a generation from the cache the generation without one? KL of the two, and accept length.
 
-The kit is the seed's: log-probabilities of the chosen tokens, as a cache-hit generation gave them,
+The kit is upstream's: log-probabilities of the chosen tokens, as a cache-hit generation gave them,
 against those of one plain prefill over the whole text that never saw a cache. Of each position with
 log ratio r = log p_recomputed - log p_generated the estimate is exp(r) - 1 - r (never negative; its
 mean over tokens drawn from p_generated is the KL divergence).
@@ -33,14 +33,14 @@ QUESTION = b"\nGo on: "
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the seed's table."""
+    """One row of upstream's table."""
 
     name: str
     pool: int
     knobs: dict[str, Any]
-    seed_decode: float | str = "n/a"
-    seed_prefill: float | str = "n/a"
-    seed_accept: float | str = "n/a"
+    upstream_decode: float | str = "n/a"
+    upstream_prefill: float | str = "n/a"
+    upstream_accept: float | str = "n/a"
     prompt: int = PROMPT
     dtypes: tuple[str, ...] = ("float32", "float64")
 
@@ -55,9 +55,9 @@ CASES = (
         0.000334,
         2.356,
     ),
-    Case("lazy, 68 slots", 68, {}, seed_accept=2.426),
-    Case("lazy, no spare ever", 256, {"fail_spare_slots": True}, seed_accept=2.426),
-    # What the kit says where checkpoints are wrong: seed 4's bug, in every prefill.
+    Case("lazy, 68 slots", 68, {}, upstream_accept=2.426),
+    Case("lazy, no spare ever", 256, {"fail_spare_slots": True}, upstream_accept=2.426),
+    # What the kit says where checkpoints are wrong: every prefill donates under a verify.
     Case(
         "wrong on purpose",
         256,
@@ -137,25 +137,25 @@ def run() -> Table:
     torch.set_num_threads(1)
     table = Table(
         "cache_hit_kl",
-        "KL between generation from the cache and recomputation without one (seed 0)",
+        "KL between generation from the cache and recomputation without one",
         notes=[
-            f"{REQUESTS} requests, {SEATS} running; NEXTN, 3 steps. The seed: bfloat16 on GPUs.",
-            "Wrong on purpose: seed 4's bug, its patch off, no spare ever. The kit must show it.",
+            f"{REQUESTS} requests, {SEATS} running; NEXTN, 3 steps. Upstream: bfloat16 on GPUs.",
+            "Wrong on purpose: prefill-donation-guard off, no spare ever. The kit must show it.",
         ],
     )
     model = model_folder(Path(BUNDLED))
     rounds = [(each, dtype) for each in CASES for dtype in each.dtypes]
     for case, dtype in track(rounds, "cache_hit_kl"):
         found = outcome(case, dtype, distinct(REQUESTS, case.prompt), model)
-        for what, kl, hits, seed in (
-            ("decode", found.decode_kl, found.decode_hits, case.seed_decode),
-            ("prefill", found.prefill_kl, found.prefill_hits, case.seed_prefill),
+        for what, kl, hits, reported in (
+            ("decode", found.decode_kl, found.decode_hits, case.upstream_decode),
+            ("prefill", found.prefill_kl, found.prefill_hits, case.upstream_prefill),
         ):
             name = f"{case.name}, {dtype}: {what}-cache"
-            table.add(f"{name} KL", "nat", "no hit" if kl is None else kl, seed, "seed 0")
+            table.add(f"{name} KL", "nat", "no hit" if kl is None else kl, reported, "upstream")
             table.add(f"{name} hits", f"of {REQUESTS}", hits)
         name = f"{case.name}, {dtype}: accept length"
-        table.add(name, "tokens", found.accept_length, case.seed_accept, "seed 0")
+        table.add(name, "tokens", found.accept_length, case.upstream_accept, "upstream")
     return table
 
 

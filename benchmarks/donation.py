@@ -1,4 +1,4 @@
-"""Seed 4's natural reproduction: donations that alias a verify in flight, counted and found.
+"""Upstream's reproduction: donations that alias a verify in flight, counted and found.
 
 The pool is small and full of cached checkpoints, so spares can't be had, and the first verify of a
 prompt of 255 tokens writes the state of 256 into the very slot that the prefill files under 192.
@@ -161,7 +161,7 @@ def run() -> Table:
     table = Table(
         "donation",
         f"{PROMPTS} prompts of {PROMPT_TOKENS} tokens asked twice of {POOL} slots, "
-        f"interval {INTERVAL} (seed 4)",
+        f"interval {INTERVAL}",
         notes=[
             "Lazy, NEXTN, overlap, float64; one request at a time, and no flag makes a spare fail.",
             "Aliased: by SQL on the events. Found: by D1, as a cause. A control has a flushed "
@@ -178,14 +178,16 @@ def run() -> Table:
     return table
 
 
-def _add(table: Table, name: str, seed: dict[str, int], found: Outcome) -> None:
-    table.add(f"{name}: spare failures", "events", found.failures, seed["spare failures"], "seed 4")
-    table.add(f"{name}: prompts that met one", f"of {PROMPTS}", found.failing, 35, "seed 4")
+def _add(table: Table, name: str, upstream: dict[str, int], found: Outcome) -> None:
+    table.add(
+        f"{name}: spare failures", "events", found.failures, upstream["spare failures"], "upstream"
+    )
+    table.add(f"{name}: prompts that met one", f"of {PROMPTS}", found.failing, 35, "upstream")
     for what, count in (
         ("suppressed donations", found.suppressed),
         ("aliased donations", len(found.aliased)),
     ):
-        table.add(f"{name}: {what}", "events", count, seed[what], "seed 4")
+        table.add(f"{name}: {what}", "events", count, upstream[what], "upstream")
     named = len(found.aliased & found.found)
     table.add(f"{name}: aliases found", "leases", named, len(found.aliased), "aliased")
     table.add(f"{name}: findings beside", "causes", len(found.found) - named + found.foreign)

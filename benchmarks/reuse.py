@@ -1,4 +1,4 @@
-"""Seed 0's reuse table: what share of later turns is served from checkpoints, by pool and strategy.
+"""Upstream's reuse table: what share of later turns checkpoints serve, by pool and strategy.
 
 Slots that running requests don't pin hold checkpoints, so a strategy that pins fewer reuses more.
 Beside each figure stands that of an independent LRU model (`support/lru.py`) of the same workload.
@@ -51,7 +51,7 @@ class Workload:
         return self.prompt + turn * (self.answer + len(QUESTION))
 
 
-# The workload is fixed. Conversations, turns, seats and pools are the seed's. A client asks for
+# The workload is fixed. Conversations, turns, seats and pools are upstream's. A client asks for
 # `seats` conversations as one batch, and for the next batch when it has all answers. Each prompt
 # ends 8 tokens before a track depth, so all of a batch need their spares in their first verify:
 # 16 spares at once is what lazy frees, and what an eviction for each would take again. A turn adds
@@ -75,14 +75,14 @@ DRAFTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row: how the engine is started, how the model sees it, what the seed saw."""
+    """One row: how the engine is started, how the model sees it, what upstream saw."""
 
     name: str
     pool: int
     knobs: dict[str, Any]
     rules: Rules
-    seed_reuse: float | None
-    seed_pinned: int | None
+    upstream_reuse: float | None
+    upstream_pinned: int | None
 
 
 LAZY: dict[str, Any] = {
@@ -249,8 +249,7 @@ def run() -> Table:
     load = WORKLOAD
     table = Table(
         "reuse",
-        f"Reuse of {load.conversations} conversations x {load.turns} turns, {load.seats} running "
-        "(seed 0)",
+        f"Reuse of {load.conversations} conversations x {load.turns} turns, {load.seats} running",
         notes=[
             f"prompts of {load.prompt} tokens, answers of {load.answer}, questions of "
             f"{len(QUESTION)}, interval {load.interval};",
@@ -261,9 +260,11 @@ def run() -> Table:
     for case in track(CASES, "reuse"):
         found = outcome(case)
         name = f"{case.pool} slots, {case.name}"
-        table.add(f"{name}: reuse", "share", found.reuse, case.seed_reuse, "seed 0")
+        table.add(f"{name}: reuse", "share", found.reuse, case.upstream_reuse, "upstream")
         table.add(f"{name}: reuse", "share", found.reuse, found.model, "LRU model")
-        table.add(f"{name}: pinned, mostly", "slots", found.pinned, case.seed_pinned, "seed 0")
+        table.add(
+            f"{name}: pinned, mostly", "slots", found.pinned, case.upstream_pinned, "upstream"
+        )
         table.add(f"{name}: pinned, at most", "slots", found.pinned_max)
         if found.accept_length is not None:
             table.add(f"{name}: accept length", "tokens", found.accept_length)

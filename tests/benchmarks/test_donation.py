@@ -1,4 +1,4 @@
-"""Seed 4 in small: every aliased donation is found, by slot and request, and nothing else is."""
+"""The reproduction in small: each aliased donation is found by slot and request, and no other."""
 
 from __future__ import annotations
 

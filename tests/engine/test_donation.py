@@ -1,4 +1,4 @@
-"""Seed 4: a verify in flight may write the very slot that a finished prefill donates.
+"""A verify in flight may write the very slot that a finished prefill donates.
 
 The pool is small and full of cached checkpoints, so that spares can't be had; the prompts end one
 token before a track depth, so that the first verify crosses it.

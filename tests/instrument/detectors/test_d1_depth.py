@@ -9,7 +9,7 @@ VERIFY = "V2 2:r7?5@255 "  # 7, 8
 
 
 def test_a_verify_launched_before_the_donation_moves_the_donated_state() -> None:
-    """Seed 4: the write is said last, but its launch precedes the donation."""
+    """The write is said last, but its launch precedes the donation."""
     answer = judge("D1", SEATED + VERIFY + "/1 5!192n2%64 /2 2:3@255+2 2:5^256%64")
     assert answer.witness == [[6, 13, 10]]
     (because,) = answer.because
