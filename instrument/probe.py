@@ -32,6 +32,11 @@ SEGMENTS_MAX = "SLOTSCOPE_SEGMENTS_MAX"
 """Tells them of flight mode."""
 SEGMENTS_MIN = 4
 
+LEVEL_ENVIRONMENT = "SLOTSCOPE_LEVEL"
+"""Names the level to them; 1 where it is not set."""
+
+LEVELS = {0: "off", 1: "what the host knows", 2: "digests of states too"}
+
 Column = int | Sequence[int] | Sequence[int | None] | np.ndarray[Any, Any] | None
 """One value for the whole call, or one for each slot of it. None is null."""
 
@@ -89,7 +94,7 @@ def _speak(op: Op, **given: Any) -> int:
 
 emit = _silent
 level = 0
-"""How much is traced: 0 nothing, 1 what the host knows."""
+"""How much is traced; see LEVELS."""
 
 _session: Session | None = None
 _local = threading.local()  # of the session
@@ -122,8 +127,9 @@ def start(
     """
     if level == 0:
         return
-    if level != 1:
-        raise ProbeError(f"level is {level!r}, but only 0 (off) and 1 (what the host knows) exist.")
+    if level not in LEVELS:
+        told = ", ".join(f"{number} ({what})" for number, what in LEVELS.items())
+        raise ProbeError(f"level is {level!r}, so nothing is traced. Choose one of {told}.")
     if segments_max is not None and segments_max < SEGMENTS_MIN:
         raise ProbeError(
             f"segments_max is {segments_max}, but {SEGMENTS_MIN} is the least: one is written, and "
@@ -145,8 +151,9 @@ def start(
             f"Nothing can be traced into {trace_dir}: {error}. Name a directory that this user may "
             "write and that has at least 16 MiB of room."
         ) from error
-    _open(session)
+    _open(session, level)
     os.environ[ENVIRONMENT] = str(session.directory)
+    os.environ[LEVEL_ENVIRONMENT] = str(level)
     if segments_max is not None:
         os.environ[SEGMENTS_MAX] = str(segments_max)
     note("slotscope.level", level)
@@ -164,8 +171,13 @@ def start_from_environment() -> bool:
     segments_max = os.environ.get(SEGMENTS_MAX, "")
     if segments_max and not segments_max.isdecimal():
         raise ProbeError(f"{SEGMENTS_MAX} is {segments_max!r}, which is no number of segments.")
-    start(directory, segments_max=int(segments_max) if segments_max else None)
-    return True
+    level = os.environ.get(LEVEL_ENVIRONMENT) or "1"
+    if not level.isdecimal():
+        raise ProbeError(
+            f"{LEVEL_ENVIRONMENT} is {level!r}, which is no level: choose one of 0, 1, 2."
+        )
+    start(directory, level=int(level), segments_max=int(segments_max) if segments_max else None)
+    return _session is not None
 
 
 def stop() -> None:
@@ -179,6 +191,7 @@ def stop() -> None:
         session.ring.detach_all()
     os.environ.pop(ENVIRONMENT, None)
     os.environ.pop(SEGMENTS_MAX, None)
+    os.environ.pop(LEVEL_ENVIRONMENT, None)
     session.stop()
     _local = threading.local()
 
@@ -252,9 +265,9 @@ def _voice() -> Voice:
     return found
 
 
-def _open(session: Session) -> None:
+def _open(session: Session, traced: int) -> None:
     global _session, _local, emit, level
-    _session, _local, level = session, session.local, 1
+    _session, _local, level = session, session.local, traced
     if session.ring is not None:
         session.ring.detach_all()
     emit = cast("Any", _speak if session.ring is None else session.ring.speak)
@@ -267,7 +280,7 @@ def _open(session: Session) -> None:
 def _after_fork() -> None:
     """The child has its own process number and writers, and takes them at its first word."""
     if _session is not None:
-        _open(_session.child())
+        _open(_session.child(), level)
 
 
 os.register_at_fork(after_in_child=_after_fork)

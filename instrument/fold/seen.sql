@@ -7,7 +7,8 @@ SELECT writer, amends,
        arg_max(request, seq) AS request, arg_max(slot, seq) AS slot,
        arg_max(src_slot, seq) AS src_slot, arg_max(depth_before, seq) AS depth_before,
        arg_max(depth, seq) AS depth, arg_max(label, seq) AS label, arg_max(step, seq) AS step,
-       arg_max(accept_len, seq) AS accept_len, arg_max(node, seq) AS node
+       arg_max(accept_len, seq) AS accept_len, arg_max(node, seq) AS node,
+       arg_max(digest, seq) AS digest
 FROM events
 WHERE op = 'amend'
 GROUP BY writer, amends;
@@ -24,7 +25,8 @@ SELECT (e.writer::BIGINT << 40) | e.seq AS event,
            COALESCE(a.label, e.label) AS label,
            COALESCE(a.step, e.step) AS step,
            COALESCE(a.accept_len, e.accept_len) AS accept_len,
-           COALESCE(a.node, e.node) AS node)
+           COALESCE(a.node, e.node) AS node,
+           COALESCE(a.digest, e.digest) AS digest)
 FROM events e
 LEFT JOIN amendments a ON a.writer = e.writer AND a.amends = e.seq
 ANTI JOIN spots s

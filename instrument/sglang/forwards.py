@@ -144,6 +144,9 @@ def _first(scene: Scene, scheduler: Any) -> None:
     scene.reach = scene.reach or 2 * (drafts or 0)
     scene.chain = _breadth(scheduler.server_args) in (None, 1)
     notes.tell(scheduler)
+    if scene.digests is not None:
+        scene.digests.stream = getattr(scheduler, "forward_stream", None)
+        scene.digests.warm_up(scheduler.req_to_token_pool)
     locks.unseen(scene, scheduler.tree_cache)
 
 

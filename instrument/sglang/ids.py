@@ -94,6 +94,12 @@ class Ids:
             arrived = True
         return arrived
 
+    def wait(self) -> None:
+        """Wait for all copies. Only where the device has nothing else to do."""
+        self.flush()
+        for done, _, _ in self._copies:
+            done.synchronize()
+
     def _want(self, tensor: Any, changes: bool) -> list[Pending]:
         import torch
 

@@ -50,6 +50,18 @@ def tokens(req: Any) -> int:
     return len(req.origin_input_ids) + len(req.output_ids)
 
 
+def states(pool: Any) -> tuple[Any, ...]:
+    """The components of the recurrent states in a request pool, each [layers, slots, ...]."""
+    cache = pool.mamba_pool.mamba_cache
+    return (*cache.conv, cache.temporal)
+
+
+def places(pool: Any, slots: Any) -> Any:
+    """Where slots lie in the components: elsewhere than their numbers say in a unified pool."""
+    translate: Any = getattr(pool, "translate_mamba_indices", None)
+    return slots if translate is None else translate(slots)
+
+
 def accepted(result: Any) -> list[int]:
     """Tokens that a verify accepted for each request, the fed root included. Host values."""
     root: int = getattr(result, "num_non_draft_tokens_per_req", 1)

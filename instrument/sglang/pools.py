@@ -60,6 +60,9 @@ def slots_freed(scene: Scene, allocator: Any, free_index: Any) -> None:
 
 def pool_cleared(scene: Scene, allocator: Any) -> None:
     """A flush: all leases end at once."""
+    # SGLang flushes an idle server only. What was freed last is not to be told of again.
+    scene.ids.wait()
+    scene.speech.settle()
     book = scene.book(allocator)
     slots = sorted(book.owners.keys() | book.nodes.keys())
     if not slots:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Role
 
+from .digests import Digests
 from .grids import Grids
 from .group import Group
 from .ids import Id, Ids, known
@@ -98,6 +100,7 @@ class Scene:
         self.ids = Ids()
         self.speech = Speech(self.ids)
         self.requests = Requests(self.ids)
+        self.digests = Digests(self.ids) if probe.level > 1 else None
         self.claims: list[Claim] = []
         self.taken: Any = None  # what the free list gave last
         self.hidden = False  # slots move that nobody has asked for yet

@@ -8,6 +8,7 @@ from typing import Any
 from slotscope.instrument.event import Op, Role
 
 from . import layout
+from .ids import Id
 from .scene import Flight, Scene
 
 
@@ -27,11 +28,14 @@ def starts_made(scene: Scene, runner: Any, forward_batch: Any) -> None:
         return
     if forward_batch.mamba_clear_indices is not None:
         _started(scene, flight, "clear")
-    if forward_batch.mamba_cow_src_indices is not None:
-        _started(scene, flight, "restore")
+    if (sources := forward_batch.mamba_cow_src_indices) is not None:
+        digests = None
+        if scene.digests is not None:
+            digests = scene.digests.of(runner.req_to_token_pool, sources)
+        _started(scene, flight, "restore", digests)
 
 
-def _started(scene: Scene, flight: Flight, first: str) -> None:
+def _started(scene: Scene, flight: Flight, first: str, digests: Sequence[Id] | None = None) -> None:
     group = flight.group
     some = [i for i, told in enumerate(group.told) if told.first == first]
     for i in some:
@@ -48,4 +52,6 @@ def _started(scene: Scene, flight: Flight, first: str) -> None:
         labels = [match.label for match in found]
         sources = [match.slot for match in found]
         said |= {"node": [match.node for match in found], "label": labels, "depth": labels}
+        if digests is not None and len(digests) == len(some):
+            said["digests"] = digests
         scene.speech.say(Op.RESTORE, slots, sources, **said, **flight.said)

@@ -89,6 +89,8 @@ def checkpoint_filed(scene: Scene, cache: Any, params: Any) -> Generator[None, A
         yield
         return
     scene.filing = length
+    rows = cache.req_to_token_pool
+    digests = scene.digests.of(rows, params.mamba_value) if scene.digests is not None else None
     try:
         result = yield
     finally:
@@ -99,7 +101,8 @@ def checkpoint_filed(scene: Scene, cache: Any, params: Any) -> Generator[None, A
     if getattr(result, "rotation_tail_declined", False):
         outcome = Outcome.FAILED
     slots = donation.slots
-    scene.speech.say(Op.DONATE, slots, label=donation.label, role=donation.role, **said)
+    given: dict[str, Any] = {"label": donation.label, "role": donation.role, "digests": digests}
+    scene.speech.say(Op.DONATE, slots, **given, **said)
     scene.speech.say(Op.INSERT, slots, label=length, outcome=outcome, **said)
     if outcome is None:
         book.hold(slots, node, length)

@@ -81,8 +81,13 @@ def digest(conv: Tensor, ssm: Tensor, slots: Tensor) -> Tensor:
     Returns:
         [N] int64, 0 for slot 0.
     """
+    return digest_parts((conv, ssm), slots)
+
+
+def digest_parts(states: Sequence[Tensor], slots: Tensor) -> Tensor:
+    """`digest` of states that have any number of components, each [L, slots, ...]."""
     if slots.is_cuda:
         from . import digests
 
-        return digests.digest((conv, ssm), slots)
-    return reference.digest((conv, ssm), slots)
+        return digests.digest(states, slots)
+    return reference.digest(states, slots)

@@ -110,3 +110,13 @@ def test_numbers_on_a_gpu_arrive_without_a_wait() -> None:
     torch.cuda.synchronize()
     ids.settle()
     assert [plain(slot) for slot in found] == [3, 9]
+
+
+def test_a_digest_on_its_way_completes_the_event(traced: Any, ids: Ids, told: Told) -> None:
+    speech, copy = Speech(ids), Copy(ids, 2**62)
+    speech.say(Op.DONATE, [5], digests=copy.pending, label=64)
+    speech.settle()
+    assert told("slot", "digest", op="donate") == [{"slot": 5, "digest": None}]
+    copy.arrive()
+    speech.settle()
+    assert told("slot", "digest", op="amend") == [{"slot": 5, "digest": 2**62}]
