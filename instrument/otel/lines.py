@@ -1,4 +1,4 @@
-"""Spans as a file of OTLP JSON lines, as the OpenTelemetry file exporter writes them.
+"""Spans as a file, of OTLP JSON lines as the OpenTelemetry file exporter writes them, or protobuf.
 
 One ExportTraceServiceRequest per line. OTLP's JSON departs from protobuf's own in one place: ids
 are hexadecimal. A Collector's `otlpjsonfile` receiver reads it.
@@ -39,6 +39,26 @@ def write(
     for count, body in requests(batches, spans_max=SPANS_MAX, bytes_max=BYTES_MAX):
         file.write(json.dumps(to_json(ExportTraceServiceRequest.FromString(body))))
         file.write("\n")
+        total += count
+        progress(count)
+    return total
+
+
+def write_delimited(
+    batches: Iterable[pa.RecordBatch],
+    file: IO[bytes],
+    progress: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Write rows of the `spans` view as protobuf requests, each behind its size in four bytes,
+    big-endian, as the Collector's file exporter does (`format: proto`); the number of spans.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    total = 0
+    for count, body in requests(batches, spans_max=SPANS_MAX, bytes_max=BYTES_MAX):
+        file.write(len(body).to_bytes(4, "big"))
+        file.write(body)
         total += count
         progress(count)
     return total

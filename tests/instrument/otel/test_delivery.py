@@ -173,11 +173,11 @@ def test_the_command_fails_if_spans_were_refused(trace_dir: Path, receive: Recei
 
 def test_the_command_writes_json_lines(trace_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
-    done = slotscope_command("export", str(trace_dir), "--otlp-file", str(path))
+    done = slotscope_command("export", str(trace_dir), "--to", "otlp-json", "--out", str(path))
     assert (done.returncode, done.stderr) == (0, "")
     spans = _spans_of(path.read_text())
     assert len(spans) == SPANS
-    shown = slotscope_command("export", str(trace_dir), "--otlp-file", "-")
+    shown = slotscope_command("export", str(trace_dir), "--to", "otlp-json", "--out", "-")
     assert _spans_of(shown.stdout) == spans
 
 
@@ -203,7 +203,7 @@ def _spans_of(lines: str) -> dict[str, Any]:
         ([], "nowhere to export to"),
         (["--otlp", "localhost:4318"], "http://localhost:4318"),
         (["--otlp", "http://localhost", "--header", "x"], "name=value"),
-        (["--otlp-file", "/nowhere/spans"], "/nowhere/spans"),
+        (["--to", "otlp-json", "--out", "/nowhere/spans"], "/nowhere/spans"),
     ],
 )
 def test_bad_usage_is_one_line_with_its_cure(

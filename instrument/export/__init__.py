@@ -1,0 +1,1 @@
+"""Export: a trace in the file formats of other tools."""
