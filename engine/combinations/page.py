@@ -18,12 +18,12 @@ overlap, in so many pipeline stages (PP), its keys and values on so many ranks o
 attention in every layer.
 
 - **=** every greedy token is the plain engine's, which is serial, drafts nothing and reuses
-  nothing. The cell serves three prompts together, then prompts that continue its answers, from
-  checkpoints that its decode steps or verifies left, then the first prompts again. Tokens were
-  restored, and with a drafter drafts were accepted.
+  nothing. The cell serves three prompts together, then prompts that continue its answers, then the
+  first prompts again. Of the continuations at least one was resumed from a checkpoint that decode
+  left, behind the first prompt's end; and of the drafts at least one was accepted.
 - **≠** tokens differ; the number is the least margin between the two best logits of the plain
   model where an answer parts from it. A difference is a bug, whatever the margin.
-- **0** nothing differs, but nothing was restored or no draft was accepted: nothing is proved.
+- **0** nothing differs, but nothing was resumed, or no draft accepted, so nothing is proved.
 - A letter: the engine refuses it at the start, in the words below.
 
 `dcp` 1 has pages of 1 token, `dcp` 8 pages of 16, so a page of the tree is 128 tokens there; the

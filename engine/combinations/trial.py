@@ -15,7 +15,7 @@ from slotscope.engine.engine import Engine
 from slotscope.engine.models.driver import Driver
 from slotscope.engine.models.load import load
 from slotscope.engine.models.testing import make_checkpoint
-from slotscope.engine.request import SamplingParams
+from slotscope.engine.request import Request, SamplingParams
 
 from .cell import MODELS, Cell
 
@@ -28,9 +28,6 @@ ANSWER, CONTINUATION, BEGINNING = 20, 8, 4
 PLAIN: dict[str, Any] = {"disable_overlap_schedule": True, "disable_radix_cache": True}
 """Serial, one stage, one rank, nothing drafted, nothing reused."""
 
-Round = tuple[tuple[tuple[int, ...], ...], int]
-"""Prompts that are served together, and the tokens that each is asked for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -38,16 +35,28 @@ class Outcome:
 
     refusal: str = ""  # in the engine's words
     margins: tuple[float, ...] = ()  # of each answer that differs, where it does
-    idle: bool = False  # nothing was restored, or no draft was accepted
+    idle: bool = False  # decode left nothing that was resumed, or no draft was accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Prompts that are served together, and what the plain engine answers."""
+
+    prompts: tuple[tuple[int, ...], ...]
+    given: tuple[int, ...]  # leading tokens of each that no engine has put out
+    answers: tuple[list[int], ...]
+
+    def served(self, engine: Engine) -> list[Request]:
+        """By that engine, greedily."""
+        return _serve(engine, self.prompts, len(self.answers[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the plain engine answers."""
+    """A model, and what the plain engine answers on it."""
 
     folder: Path
     rounds: tuple[Round, ...]
-    answers: tuple[tuple[list[int], ...], ...]  # by round and prompt
 
 
 @dataclass(slots=True)
@@ -77,34 +86,23 @@ class Trial:
             engine = self._engine(cell, **knobs)
         except ConfigError as error:
             return Outcome(self._words(error))
-        margins = [
-            _margin(expected.folder, (*prompt, *_shared(right, given)))
-            for round_, answers in zip(expected.rounds, expected.answers, strict=True)
-            for prompt, right, given in zip(round_[0], answers, _serve(engine, round_), strict=True)
-            if given != right
-        ]
+        margins, resumed = [], False
+        for round_ in expected.rounds:
+            asked = zip(round_.served(engine), round_.given, round_.answers, strict=True)
+            for request, given, right in asked:
+                resumed |= request.usage.cached_tokens > given
+                if request.output != right:
+                    shared = _shared(right, request.output)
+                    margins.append(_margin(expected.folder, (*request.prompt, *shared)))
         stats = engine.stats()
         drafted = stats.accepted > stats.verifies or not engine.config.speculative_algorithm
-        return Outcome("", tuple(margins), idle=not (stats.tokens_cached and drafted))
+        return Outcome("", tuple(margins), idle=not (resumed and drafted))
 
     def expected(self, model: str) -> Expected:
         """Made once for each model, with its folder."""
         if model not in self._expected:
             folder = make_checkpoint(self.folder / model, draft=True, **MODELS[model])
-            plain = _engine(folder, **PLAIN)
-            first: Round = (tuple(_prompt(length) for length in LENGTHS), ANSWER)
-            answers = _serve(plain, first)
-            longer = tuple(
-                (*prompt, *answer, *prompt[:4])
-                for prompt, answer in zip(first[0], answers, strict=True)
-            )
-            behind: Round = (longer, CONTINUATION)
-            again: Round = (first[0], BEGINNING)
-            self._expected[model] = Expected(
-                folder,
-                (first, behind, again),
-                (answers, _serve(plain, behind), _serve(plain, again)),
-            )
+            self._expected[model] = Expected(folder, _rounds(_engine(folder, **PLAIN)))
         return self._expected[model]
 
     def _engine(self, cell: Cell, **knobs: Any) -> Engine:
@@ -130,10 +128,20 @@ def _engine(folder: Path, **knobs: Any) -> Engine:
     return Engine(config)
 
 
-def _serve(engine: Engine, round_: Round) -> tuple[list[int], ...]:
-    prompts, tokens = round_
+def _rounds(plain: Engine) -> tuple[Round, ...]:
+    """First prompts, then their continuations, then the first ones again."""
+    prompts = tuple(_prompt(length) for length in LENGTHS)
+    first = _serve(plain, prompts, ANSWER)
+    longer = tuple((*request.tokens, *request.prompt[:4]) for request in first)
+    return tuple(
+        Round(asked, LENGTHS, tuple(r.output for r in _serve(plain, asked, tokens)))
+        for asked, tokens in ((prompts, ANSWER), (longer, CONTINUATION), (prompts, BEGINNING))
+    )
+
+
+def _serve(engine: Engine, prompts: tuple[tuple[int, ...], ...], tokens: int) -> list[Request]:
     asked = SamplingParams(max_new_tokens=tokens, temperature=0, ignore_eos=True)
-    return tuple(request.output for request in engine.generate(prompts, asked))
+    return engine.generate(prompts, asked)
 
 
 def _prompt(length: int) -> tuple[int, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from slotscope.engine.combinations import page
+from slotscope.engine.combinations.__main__ import main
 from slotscope.engine.combinations.cell import CELLS, DRAFTERS, MODELS, Cell
 from slotscope.engine.combinations.trial import Outcome, Trial
 
+DOCS = Path(__file__).parents[3] / "docs" / "combinations.md"
 HEADLESS = {
     (model, drafter)
     for model in ("kimi_linear", "granitemoehybrid")
@@ -60,10 +63,34 @@ def test_each_refusal_names_a_flag_that_cures_it(refusals: dict[Cell, str]) -> N
         assert any(cure in words for cure in ("Set --", "Choose --")), words
 
 
+def test_the_docs_are_those_of_the_engine(refusals: dict[Cell, str]) -> None:
+    """They claim that all that is not refused is exact, which other tests sample."""
+    claimed = page.text({cell: Outcome(words) for cell, words in refusals.items()})
+    assert DOCS.read_text() == claimed, (
+        "docs/combinations.md is stale. Run: "
+        "python -m slotscope.engine.combinations > docs/combinations.md"
+    )
+
+
 @pytest.mark.parametrize("cell", sampled(), ids=lambda cell: f"{cell.model}-{cell.drafter}")
 def test_a_cell_gives_the_tokens_of_the_plain_engine(trial: Trial, cell: Cell) -> None:
     outcome = trial.run(cell)
     assert outcome == Outcome(), f"{cell} is {page.mark(outcome)} {outcome.refusal}"
+
+
+def test_the_command_prints_the_page_of_the_cells_that_it_tried(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cells = tuple(
+        Cell("qwen3_next", "no_buffer", overlap, stages=1, ranks=1, drafter="plain")
+        for overlap in (False, True)
+    )
+    assert main(cells) == 0
+    printed = capsys.readouterr().out
+    assert "2 cells: 1 are **=**, 1 are refused." in printed
+    assert "| a | no_buffer donates the live state itself" in printed
+    assert "| `no_buffer` | off | 1 | 1 | = |" in printed
+    assert "| `no_buffer` | on | 1 | 1 | a |" in printed
 
 
 def test_a_bug_shows_as_a_difference_with_its_margin(trial: Trial) -> None:
