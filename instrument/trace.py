@@ -48,7 +48,8 @@ class Trace:
     """A trace as it was when it was opened. Use as a context manager, or `close` it.
 
     Tables and views: events, requests, hooks, notes, gaps, anchors, processes, forwards, leases,
-    slots, ownership, relays, spans; macros: history(slot), owner_at(slot, position).
+    slots, ownership, relays, spans; macros: history(slot), owner_at(slot, position),
+    in_flight_at(position), lineage(slot, generation). See docs/sql.md.
     """
 
     stored: bool

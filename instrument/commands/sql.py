@@ -10,10 +10,10 @@ import typer
 from .options import Format, FormatOption, LimitOption, TraceArgument
 
 _TABLES = """
-SELECT table_name AS name, table_type AS kind, string_agg(column_name, ', '
-       ORDER BY ordinal_position) AS columns
-FROM information_schema.tables JOIN information_schema.columns USING (table_name)
-WHERE tables.table_schema = 'main' AND table_name NOT LIKE 'span%\\_%' ESCAPE '\\'
+SELECT table_name AS name, string_agg(column_name, ', ' ORDER BY column_index) AS columns
+FROM duckdb_columns()
+WHERE database_name = 'memory' AND schema_name = 'main' AND NOT internal
+  AND table_name NOT LIKE 'span%\\_%' ESCAPE '\\'
 GROUP BY ALL ORDER BY name
 """
 
