@@ -114,7 +114,7 @@ def assemble(config: EngineConfig, group: StageGroup | None = None) -> Parts:
     scheduler = _scheduler(parts, patches, group, device, leads=leads)
     probe.note("engine.slots_per_request", strategy.slots_per_request)
     own = (cache.slots, cache.pages, cache.tree, cache.host, states, strategy, drafter, scheduler)
-    install(config.fault, (*own, *parts, *stages))
+    install(config.fault, (*own, *parts, *stages, *scheduler.stations))
     return Parts(model, cache, scheduler)
 
 

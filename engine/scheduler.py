@@ -48,6 +48,11 @@ class Scheduler:
         return not (self.prefill.busy or self.decode.running or self.in_flight)
 
     @property
+    def stations(self) -> tuple[object, ...]:
+        """The stages that this process turns; none where the model is not cut."""
+        return ()
+
+    @property
     def running_count(self) -> int:
         """Requests that hold a row."""
         return self.cache.rows.count - self.cache.rows.free_count

@@ -95,6 +95,15 @@ def tenants(engine: Engine) -> None:
         engine.generate([_prompt(130, 1)], [_greedy(3)], extra_key=extra_key)
 
 
-_ALL = (answers, abreast, chunks, ends, branches, crowds, marathon, tenants)
+def queue(engine: Engine) -> None:
+    """Two requests take all slots; of two that wait, one is aborted, and one is served."""
+    arrivals = [Arrival(0, f"r{at}", _prompt(70, at), _greedy(20)) for at in range(2)]
+    arrivals.append(Arrival(0, "aborted", _prompt(70, 8), _greedy(4), abort_turn=9))
+    arrivals.append(Arrival(0, "last", _prompt(70, 3), _greedy(8)))
+    play(engine, arrivals)
+    _together(engine, [(_prompt(80, 9), 4)])
+
+
+_ALL = (answers, abreast, chunks, ends, branches, crowds, marathon, tenants, queue)
 
 LOADS: dict[str, Callable[[Engine], None]] = {each.__name__: each for each in _ALL}

@@ -38,6 +38,11 @@ class ProcessStages:
         # The latest launch is right: stage s computes what was launched s turns ago.
         self._launched: deque[Snapshot | None] = deque([None] * group.last, group.last)
 
+    @property
+    def stations(self) -> tuple[Station, ...]:
+        """The one that is this process's."""
+        return (self._station,)
+
     @torch.inference_mode()
     def turn(self) -> Flight | None:
         """Compute what the stage before has sent; what the last one finished."""

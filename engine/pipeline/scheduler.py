@@ -34,6 +34,11 @@ class PipelineScheduler(Scheduler):
         """Nobody waits, nobody runs, nothing is in flight."""
         return super().idle and not self._flying
 
+    @property
+    def stations(self) -> tuple[object, ...]:
+        """The stages that this process turns."""
+        return self._stages.stations
+
     def end(self, request_id: str, reason: str) -> None:
         """As `Scheduler.end`, but a request in flight is ended when its flight lands: later stages
         have yet to read its row and write its slots, which nobody else may have by then."""

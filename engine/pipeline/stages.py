@@ -38,6 +38,11 @@ class LocalStages:
         ]
         self._handed: list[tuple[Snapshot, Tensor] | None] = [None] * len(self._stations)
 
+    @property
+    def stations(self) -> tuple[Station, ...]:
+        """All of them."""
+        return tuple(self._stations)
+
     @torch.inference_mode()
     def turn(self) -> Flight | None:
         """Let every stage but the first compute what it was handed; what the last one finished."""

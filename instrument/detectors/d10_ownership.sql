@@ -3,9 +3,10 @@
 -- severity: corruption
 -- invariant: every slot has exactly one owner at every step: a slot is allocated while free and
 --   freed while allocated, acts touch allocated slots only, the pad slot is never handed out,
---   requests that ended or were retracted get no slot, and what a request or a node gave up is
---   freed.
--- needs: allocate, free, donate, insert, evict, request.end, forward.launch, forward.done
+--   requests that ended or were retracted get no slot, requests that get one begin, and what a
+--   request or a node gave up is freed.
+-- needs: allocate, free, donate, insert, evict, request.begin, request.end, forward.launch,
+--   forward.done
 -- evidence: the act that made the owner, or gave it up, and the act that contradicts it; for a
 --   leak, the launch by which the slot had to be free.
 -- example: r7+ r7+live3 r9+ r9+live3
@@ -13,7 +14,8 @@
 --   before the pool.
 -- rule: a slot must be free or given once all forwards that were launched before its request ended,
 --   or before its node was evicted, have been read, and then another forward is launched. An engine
---   may so defer a free until no open forward names the slot, and no longer.
+--   may so defer a free until no open forward names the slot, and no longer. A request with a slot
+--   must have begun when a forward that was launched afterwards has been read.
 -- explains: D10 slot, D3 slot, D2 slot, D1 slot
 WITH wrong AS (
     SELECT *,
@@ -135,8 +137,41 @@ leaked AS (
     FROM deadline d
     ASOF JOIN launches next ON next.process = d.process AND next.launched_at > d.clear_at
     WHERE d.until IS NULL OR d.until > next.launched_at
+),
+-- A slot that was taken for who waits, and never got to run: nobody ends what did not begin.
+begun AS (
+    SELECT process, request, min("order") AS begun_at
+    FROM seen
+    WHERE op = 'request.begin'
+    GROUP BY process, request
+),
+unbegun AS (
+    SELECT h.process, h.pool, h.slot, h.generation, h.request, read.forward,
+           read.launched_at AS position, read.time_ns, [h.event, read.event] AS witness,
+           format('Let {} be allocated for {} ({}); then forward {} was launched ({}) and read; '
+                  || 'however, the request never began, so that it will not end and give the slot '
+                  || 'back, a contradiction.',
+                  lease_name(h.slot, h.generation), request_name(h.process, h.request),
+                  event_name(h.event), read.forward, event_name(read.event)) AS because
+    FROM holding h
+    -- Whether anybody's begin is told is known from the ones before.
+    SEMI JOIN begun b ON b.process = h.process AND b.begun_at < h.position
+    ANTI JOIN begun mine ON mine.process = h.process AND mine.request = h.request
+    ANTI JOIN doubts d ON d.process = h.process
+    ASOF JOIN (
+        SELECT l.*
+        FROM launches l
+        JOIN flight f ON f.process = l.process AND f.launched_at = l.launched_at
+        WHERE f.done_at IS NOT NULL
+    ) read ON read.process = h.process AND read.launched_at > h.position
+    WHERE h.op = 'allocate'
+      AND h.slot > 0
+      AND h.request IS NOT NULL
+      AND (h.until IS NULL OR h.until > read.launched_at)
 )
 FROM misplaced
+UNION ALL
+FROM unbegun
 UNION ALL
 FROM posthumous
 UNION ALL

@@ -25,6 +25,17 @@ def test_a_slot_may_go_to_the_next_once_it_is_free() -> None:
     assert judge("D10", "r7+ r7+live3 r7- r7-3 r9+ r9+live3").verdict == "clean"
 
 
+def test_a_slot_for_a_request_that_never_begins() -> None:
+    taken = SEATED + "r9+live4 D2 2:3@64>65 /2"
+    answer = judge("D10", taken)
+    assert answer.witness == [[6, 7]]
+    assert "the request never began" in answer.because[0]
+    assert judge("D10", SEATED + "r9+live4 D2 2:3@64>65 /2 r9+").verdict == "clean"
+    assert judge("D10", SEATED + "r9+live4 r9-4 D2 2:3@64>65 /2").verdict == "clean"
+    assert judge("D10", SEATED + "r9+live4 D2").verdict == "clean", "it may begin yet"
+    assert judge("D10", SEATED + "... r9+live4 D2 2:3@64>65 /2").witness == []
+
+
 def test_a_slot_that_is_freed_twice() -> None:
     assert judge("D10", "r7+ r7+live3 -3 -3").witness == [[2, 3]]
 
