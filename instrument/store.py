@@ -35,14 +35,16 @@ class Busy(StoreError):
 
 
 def connect(path: Path | str, **settings: Any) -> duckdb.DuckDBPyConnection:
-    """A connection that fetches no extensions and takes little of the machine."""
+    """A connection that fetches no extensions, takes little of the machine, and prints nothing."""
     config: dict[str, Any] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "threads": THREADS,
         "memory_limit": MEMORY,
     }
-    return duckdb.connect(str(path), config=config | settings)
+    con = duckdb.connect(str(path), config=config | settings)
+    con.execute("SET enable_progress_bar = false")  # Of this connection, not of its cursors.
+    return con
 
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
