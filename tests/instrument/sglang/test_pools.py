@@ -9,8 +9,10 @@ import pytest
 import torch
 from sglang_objects import FreeList, NewReq, OldReq, Rows, Told, wrapped
 
+from slotscope.instrument.event import Op
 from slotscope.instrument.sglang import ends, pools
 from slotscope.instrument.sglang.hook import Hook, Watch, When
+from slotscope.instrument.sglang.ids import Pending, known
 from slotscope.instrument.sglang.scene import Scene
 
 Req = NewReq | OldReq
@@ -176,3 +178,28 @@ def test_an_aborted_turn_ends_the_session_s_row(pool: Rows, scene: Scene, told: 
     assert told("request", "outcome", op="request.end") == [{"request": 1, "outcome": "aborted"}]
     ends.session_over(scene, None, "talk")
     assert len(told("op", op="request.end")) == 1
+
+
+def test_a_flush_tells_no_free_again_whose_number_is_still_under_way(
+    scene: Scene, pool: Rows, told: Told
+) -> None:
+    class Copy:
+        """A copy that is done once somebody waits for it."""
+
+        done = False
+
+        def query(self) -> bool:
+            return self.done
+
+        def synchronize(self) -> None:
+            self.done = True
+
+    free_list = pool.mamba_allocator
+    (slot,) = free_list.alloc(1).tolist()
+    pending = Pending()
+    scene.ids._copies.append((Copy(), torch.tensor([slot]), [pending]))
+    scene.speech.say(Op.FREE, [pending])
+    book = scene.book(free_list)
+    known(pending, lambda number: book.owners.pop(number, None))
+    free_list.clear()
+    assert len(told("op", op="free")) == 1
