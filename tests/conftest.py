@@ -11,6 +11,6 @@ from pathlib import Path
 if not Path("/dev/nvidiactl").exists():
     os.environ["TRITON_INTERPRET"] = "1"
 
-# What a shell starts in the background ignores Ctrl-C, and so would each process that a test starts.
+# A shell's background job ignores Ctrl-C, and so would each process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

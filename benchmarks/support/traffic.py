@@ -14,11 +14,8 @@ from slotscope.instrument import probe
 from slotscope.instrument.event import Kind, Op, Role
 
 SEATS, PROMPT, STEPS, GRID = 32, 200, 128, 64
-SAID = (
-    *(Op.ALLOCATE, Op.FREE, Op.CLEAR, Op.ADVANCE, Op.SCATTER, Op.COPY, Op.RESTORE),
-    *(Op.DONATE, Op.INSERT, Op.MATCH, Op.EVICT, Op.VERIFY_PLAN),
-    *(Op.REQUEST_BEGIN, Op.REQUEST_END, Op.FORWARD_LAUNCH, Op.FORWARD_DONE),
-)
+SAID = tuple(Op)
+"""It would tell every operation; most of them it never does."""
 BURST = 4000
 """Events between two looks at the clock."""
 

@@ -187,7 +187,7 @@ def test_a_wrong_pair_is_seen_and_leads_to_its_argument_and_back(
         )
         assert red(page, "pipeline", tmp_path) > 500
         page.get_by_role("link", name=re.compile("D5 pairing: slot")).first.click()
-        expect(page.get_by_text(re.compile("D5 pairing: slot"))).to_be_visible()
+        expect(page.get_by_text(re.compile("D5 pairing: slot")).first).to_be_visible()
         settle(page)
         page.get_by_role("link", name=re.compile("in the pipeline")).click()
         page.wait_for_url(re.compile("/pipeline.*at="))

@@ -83,7 +83,10 @@ def test_help_loads_no_engine(
     [
         (["chek", "x"], "No such command 'chek'. Did you mean 'check'?"),
         (["check"], "Missing argument 'TRACE'. See slotscope check --help."),
-        (["check", "/nonexistent"], "/nonexistent is no directory. Give the one that"),
+        (
+            ["check", "/nonexistent"],
+            "/nonexistent is no directory and no packed trace. Give the directory that",
+        ),
         (["check", "/nonexistent", "--json", "--junit"], "--json and --junit exclude each other"),
         (["sql", "/nonexistent", "SELECT 1"], "/nonexistent is no directory"),
         (["slots", "/nonexistent", "seven"], "valid integer"),
