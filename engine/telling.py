@@ -37,7 +37,7 @@ def staged(
     batch = launch.batch
     said = _said(launch, pool)
     if batch.kind is Kind.VERIFY:
-        _plans(batch, scratch or _rows(batch), grids, said)
+        _plans(batch, scratch or _rows(batch.items), grids, said)
         return
     if batch.kind is Kind.PREFILL:
         _initialised(batch, said)
@@ -45,8 +45,7 @@ def staged(
     probe.emit(
         Op.ADVANCE,
         slots=launch.slots,
-        request=[item.running.number for item in items],
-        row=_rows(batch),
+        **_whose(items),
         role=Role.LIVE,
         depth_before=[item.start for item in items],
         depth=[item.end - item.left for item in items],
@@ -75,7 +74,7 @@ def committed(
     """
     if probe.level:
         said = _said(launch, pool) | {"micro_batch": micro_batch, "component": component}
-        rows = scratch or _rows(launch.batch)
+        rows = scratch or _rows(launch.batch.items)
         _commits(launch, before, paths, rows, said)
         _crossings(launch, before, paths, rows, grids, said)
 
@@ -89,8 +88,7 @@ def refused(launch: Launch, accept: Sequence[int], pool: int, micro_batch: int) 
         probe.emit(
             Op.SCATTER,
             slots=launch.slots,
-            request=[item.running.number for item in items],
-            row=_rows(launch.batch),
+            **_whose(items),
             role=Role.LIVE,
             accept_len=known[: len(items)],
             outcome=Outcome.FAILED,
@@ -125,8 +123,16 @@ def _ring(inputs: list[int]) -> list[int] | None:
     return inputs if any(inputs) else None
 
 
-def _rows(batch: Batch) -> list[int]:
-    return [item.running.row for item in batch.items]
+def _whose(items: Sequence[Item]) -> dict[str, Any]:
+    """The requests of an act, and the rows that they have."""
+    return {
+        "request": [item.running.number for item in items],
+        "row": _rows(items),
+    }
+
+
+def _rows(items: Sequence[Item]) -> list[int]:
+    return [item.running.row for item in items]
 
 
 def _initialised(batch: Batch, said: dict[str, Any]) -> None:
@@ -168,8 +174,7 @@ def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
             probe.emit(
                 Op.COPY if decodes else Op.SCATTER,
                 slots=[item.target.slot for item in tracked if item.target],
-                request=[item.running.number for item in tracked],
-                row=[item.running.row for item in tracked],
+                **_whose(tracked),
                 role=role,
                 src_slot=[item.live_slot for item in tracked] if decodes else None,
                 unit=None if decodes else Unit.TOKEN,
@@ -182,14 +187,13 @@ def _tracks(batch: Batch, grids: Grids, said: dict[str, Any]) -> None:
 
 def _plans(batch: Batch, scratch: Sequence[int], grids: Grids, said: dict[str, Any]) -> None:
     aimless = [item for item in batch.items if item.target is None]
-    held = dict(zip(_rows(batch), scratch, strict=True))
+    held = dict(zip(_rows(batch.items), scratch, strict=True))
     for role, items in (*_by_role(batch.items), (None, aimless)):
         if items:
             probe.emit(
                 Op.VERIFY_PLAN,
                 slots=[item.target.slot if item.target else None for item in items],
-                request=[item.running.number for item in items],
-                row=[item.running.row for item in items],
+                **_whose(items),
                 role=role,
                 src_row=[held[item.running.row] for item in items],
                 depth_before=[item.start for item in items],
@@ -217,8 +221,7 @@ def _commits(
     probe.emit(
         Op.SCATTER,
         slots=launch.slots,
-        request=[item.running.number for item in items],
-        row=[item.running.row for item in items],
+        **_whose(items),
         role=Role.LIVE,
         src_row=rows,
         step=[path[-1] for path in paths],
@@ -247,8 +250,7 @@ def _crossings(
         probe.emit(
             Op.SCATTER,
             slots=[target.slot for _, target, *_ in tracks],
-            request=[item.running.number for item, *_ in tracks],
-            row=[item.running.row for item, *_ in tracks],
+            **_whose([item for item, *_ in tracks]),
             role=role,
             src_row=[row for _, _, row, _, _ in tracks],
             step=[node for *_, node, _ in tracks],
